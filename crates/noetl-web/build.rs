@@ -11,7 +11,7 @@ use std::{env, fs};
 fn main() -> Result<(), Box<dyn Error>> {
     let web = Path::new(&setting("CARGO_MANIFEST_DIR")?).join("../../web");
     let dist = web.join("dist");
-    told("rerun-if-changed=build.rs");
+    print_directive("rerun-if-changed=build.rs");
     wait_for_web_build(&web.join(".build.lock"))?;
     let out = PathBuf::from(setting("OUT_DIR")?);
     let copies = out.join("files");
@@ -21,11 +21,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(&copies)?;
     let mut table = String::from("&[\n");
     if dist.is_dir() {
-        told(&format!("rerun-if-changed={}", dist.display()));
-        let mut found = Vec::new();
-        collect(&dist, &mut found)?;
-        found.sort();
-        for file in &found {
+        print_directive(&format!("rerun-if-changed={}", dist.display()));
+        let mut files = Vec::new();
+        collect(&dist, &mut files)?;
+        files.sort();
+        for file in &files {
             entry(&mut table, &dist, &copies, file)?;
         }
     }
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn wait_for_web_build(lock: &Path) -> Result<(), Box<dyn Error>> {
     if lock.is_file() {
         // Each build touches the file before cargo starts, so that cargo reruns this script.
-        told(&format!("rerun-if-changed={}", lock.display()));
+        print_directive(&format!("rerun-if-changed={}", lock.display()));
         fs::File::open(lock)?.lock_shared()?;
     }
     Ok(())
@@ -50,12 +50,12 @@ fn setting(name: &str) -> Result<String, env::VarError> {
     env::var(name)
 }
 
-fn told(what: &str) {
+fn print_directive(what: &str) {
     println!("cargo::{what}");
 }
 
-/// Every file but the hidden ones and those beside another, compressed.
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+/// Collects all files except hidden ones and compressed copies of others.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or(".");
@@ -63,8 +63,8 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>
             continue;
         }
         match path.is_dir() {
-            true => collect(&path, found)?,
-            false => found.push(path),
+            true => collect(&path, files)?,
+            false => files.push(path),
         }
     }
     Ok(())

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_place_is_read() {
+    fn every_kind_of_location_is_parsed() {
         let bucket = |name: &str, prefix: &str| BlobLocation::Bucket {
             name: name.into(),
             prefix: prefix.into(),

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn object_keys_are_read_back_from_their_paths() {
+    fn object_keys_are_parsed_from_their_paths() {
         let digest = Digest::of_bytes(b"x");
         let first = ObjectKey::after(digest, Timestamp::from_micros(5), None);
         assert_eq!(ObjectKey::from_path(&first.path()), Some(first));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_writing_comes_later_by_any_clock() {
+    fn a_later_write_sorts_later_with_any_clock() {
         let digest = Digest::of_bytes(b"x");
         let first = ObjectKey::after(digest, Timestamp::from_micros(5), None);
         for now in [-7, 0, 4, 5, 6, 1_000_000] {

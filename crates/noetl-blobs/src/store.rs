@@ -50,10 +50,10 @@ impl ObjectBlobs {
     async fn generations(&self, digest: Digest) -> Result<Vec<ObjectKey>, BlobError> {
         let listed = self.store.list(Some(&directory(digest)));
         let listed: Vec<_> = listed.try_collect().await.map_err(failed("look for content"))?;
-        let mut found: Vec<ObjectKey> =
+        let mut generations: Vec<ObjectKey> =
             listed.iter().filter_map(|meta| ObjectKey::from_path(&meta.location)).collect();
-        found.sort();
-        Ok(found)
+        generations.sort();
+        Ok(generations)
     }
 
     /// Deletes objects. An object that is already deleted counts as success.
@@ -91,8 +91,8 @@ impl ObjectBlobs {
     /// Reads an object. Returns `None` if it was replaced since it was listed.
     async fn fetch(&self, generation: &ObjectKey) -> Result<Option<Vec<u8>>, BlobError> {
         let read = async {
-            let found = self.store.get(&generation.path()).await?;
-            found.bytes().await
+            let object = self.store.get(&generation.path()).await?;
+            object.bytes().await
         };
         match read.await {
             Ok(bytes) => Ok(Some(bytes.into())),
@@ -116,8 +116,8 @@ impl ObjectBlobs {
         let listed: Vec<_> = listed.try_collect().await.map_err(failed("list content"))?;
         let mut newest: BTreeMap<Digest, StoredBlob> = BTreeMap::new();
         for meta in &listed {
-            let Some(found) = ObjectKey::from_path(&meta.location) else { continue };
-            let (digest, written_at) = (found.digest, found.written_at);
+            let Some(key) = ObjectKey::from_path(&meta.location) else { continue };
+            let (digest, written_at) = (key.digest, key.written_at);
             let blob = StoredBlob { digest, bytes: meta.size, written_at };
             let known = newest.entry(digest).or_insert(blob);
             if known.written_at < written_at {
@@ -218,8 +218,8 @@ impl Blobs for ObjectBlobs {
                 continue;
             }
             let inside = after.filter(|_| first.as_deref() == Some(name));
-            let found = self.part(&part, inside).await?.into_values();
-            let wanted = found.filter(|blob| after.is_none_or(|after| blob.digest > after));
+            let blobs = self.part(&part, inside).await?.into_values();
+            let wanted = blobs.filter(|blob| after.is_none_or(|after| blob.digest > after));
             page.extend(wanted.take(limit - page.len()));
         }
         Ok(BlobPage { now, blobs: page })

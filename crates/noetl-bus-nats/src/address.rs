@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_taken_out_of_the_url() {
+    fn credentials_are_removed_from_the_url() {
         let password = |user: &str, password: &str| NatsCredentials::Password {
             user: user.to_owned(),
             password: password.to_owned(),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_addresses_are_named_by_their_position() {
+    fn invalid_addresses_are_reported_by_position() {
         for (text, entry) in
             [("", 1), ("http://h", 1), ("nats://", 1), ("nats://h:x", 1), ("nats://a,,b", 2)]
         {

@@ -54,7 +54,7 @@ impl NatsConnection {
     pub(crate) fn open(address: Address) -> Self {
         let (sender, session) = watch::channel(None);
         let closing = CancellationToken::new();
-        let keeper = Keeper { address, session: sender, closing: closing.clone() };
+        let keeper = Reconnector { address, session: sender, closing: closing.clone() };
         tokio::spawn(keeper.run());
         Self { session, closing }
     }
@@ -91,13 +91,13 @@ impl Drop for NatsConnection {
     }
 }
 
-struct Keeper {
+struct Reconnector {
     address: Address,
     session: watch::Sender<Option<Session>>,
     closing: CancellationToken,
 }
 
-impl Keeper {
+impl Reconnector {
     async fn run(self) {
         let closing = self.closing.clone();
         tokio::select! {
@@ -168,7 +168,7 @@ fn delay(failed: u32) -> Duration {
 async fn connect(address: &Address, gone: Arc<Notify>) -> Result<Session, ConnectError> {
     let servers = address.servers();
     let credentials = address.credentials().clone();
-    let told = gone.clone();
+    let notified = gone.clone();
     let is_used = Arc::new(AtomicBool::new(false));
     let used = is_used.clone();
     // The client would reconnect by itself and send its buffered messages, although some that were
@@ -190,7 +190,7 @@ async fn connect(address: &Address, gone: Arc<Notify>) -> Result<Session, Connec
         .max_reconnects(servers.len())
         .event_callback(move |event| {
             if matches!(event, Event::Disconnected | Event::Closed | Event::LameDuckMode) {
-                told.notify_one();
+                notified.notify_one();
             }
             async {}
         })
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_and_new_versions_are_distinguished() {
+    fn supported_and_unsupported_versions_are_distinguished() {
         for old in ["2.9.24", "2.12.2", "2.12.2-RC.1", "1.99.99"] {
             assert!(is_too_old(old), "{old}");
         }
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_a_limit() {
+    fn reconnect_delays_grow_to_a_limit() {
         assert_eq!(delay(0), Duration::from_millis(50));
         assert_eq!(delay(1), Duration::from_millis(100));
         assert_eq!(delay(20), Duration::from_millis(2000));

@@ -41,29 +41,29 @@ impl CommandConsumer for NatsStream {
             return Err(ReadError::NoReader);
         }
         let reading = async {
-            let given = there(&session, stream, readers, max).await?;
-            if !given.is_empty() {
-                return Ok(given);
+            let deliveries = there(&session, stream, readers, max).await?;
+            if !deliveries.is_empty() {
+                return Ok(deliveries);
             }
             let waiting = readers.iter().map(|reader| {
-                Box::pin(pull(&session, stream, reader, Asked { count: 1, wait: Some(wait) }))
+                Box::pin(pull(&session, stream, reader, PullRequest { count: 1, wait: Some(wait) }))
             });
             // Dropping the other requests unsubscribes their inboxes. The server then keeps their
             // messages for later pulls.
             let (first, _, _) = select_all(waiting).await;
-            let mut given = first?;
-            if given.is_empty() || max <= 1 {
-                return Ok(given);
+            let mut deliveries = first?;
+            if deliveries.is_empty() || max <= 1 {
+                return Ok(deliveries);
             }
             // Adds the messages that arrived at the same time. A failure here only delays them
             // until the next pull.
-            if let Ok(more) = there(&session, stream, readers, max - given.len()).await {
-                given.extend(more);
+            if let Ok(more) = there(&session, stream, readers, max - deliveries.len()).await {
+                deliveries.extend(more);
             }
-            Ok(given)
+            Ok(deliveries)
         };
         tokio::select! {
-            given = reading => given,
+            deliveries = reading => deliveries,
             () = self.connection.lost() => Err(away("the connection is lost")),
         }
     }
@@ -92,13 +92,13 @@ impl NatsStream {
 
 /// A pull request to one consumer.
 #[derive(Clone, Copy)]
-struct Asked {
+struct PullRequest {
     count: usize,
     /// Time to wait for the first message. `None` returns only available messages.
     wait: Option<Duration>,
 }
 
-impl Asked {
+impl PullRequest {
     fn text(self) -> String {
         let count = self.count;
         match self.wait {
@@ -115,19 +115,19 @@ async fn there(
     readers: &[String],
     max: usize,
 ) -> Result<Vec<Delivery>, ReadError> {
-    let mut given = Vec::new();
+    let mut deliveries = Vec::new();
     for reader in readers {
-        if given.len() < max {
-            let asked = Asked { count: max - given.len(), wait: None };
-            match pull(session, stream, reader, asked).await {
-                Ok(more) => given.extend(more),
-                Err(error) if given.is_empty() => return Err(error),
+        if deliveries.len() < max {
+            let request = PullRequest { count: max - deliveries.len(), wait: None };
+            match pull(session, stream, reader, request).await {
+                Ok(more) => deliveries.extend(more),
+                Err(error) if deliveries.is_empty() => return Err(error),
                 // Messages that were delivered must be processed first.
-                Err(_) => return Ok(given),
+                Err(_) => return Ok(deliveries),
             }
         }
     }
-    Ok(given)
+    Ok(deliveries)
 }
 
 /// Sends one pull request and collects its messages.
@@ -135,14 +135,14 @@ async fn pull(
     session: &Session,
     stream: &str,
     reader: &str,
-    asked: Asked,
+    request: PullRequest,
 ) -> Result<Vec<Delivery>, ReadError> {
     let client = &session.client;
     let inbox = client.new_inbox();
     let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{reader}");
     let sending = async {
         let answers = client.subscribe(inbox.clone()).await.map_err(|error| away(&error))?;
-        let sent = client.publish_with_reply(subject, inbox, asked.text().into()).await;
+        let sent = client.publish_with_reply(subject, inbox, request.text().into()).await;
         sent.map_err(|error| away(&error))?;
         Ok(answers)
     };
@@ -150,20 +150,20 @@ async fn pull(
         Ok(answers) => answers?,
         Err(_) => return Err(silent(session)),
     };
-    let longest = asked.wait.map_or(TIMEOUT, |wait| wait + LATE);
-    let mut given = Vec::new();
-    while given.len() < asked.count {
+    let longest = request.wait.map_or(TIMEOUT, |wait| wait + LATE);
+    let mut deliveries = Vec::new();
+    while deliveries.len() < request.count {
         match timeout(longest, answer(&mut answers)).await {
-            Ok(ConsumerReply::Message(message)) => given.push(message),
+            Ok(ConsumerReply::Message(message)) => deliveries.push(message),
             Ok(ConsumerReply::NoMore) => break,
             // Messages that were delivered must be processed first.
-            Ok(ConsumerReply::Error(_)) if !given.is_empty() => break,
+            Ok(ConsumerReply::Error(_)) if !deliveries.is_empty() => break,
             Ok(ConsumerReply::Error(error)) => return Err(error),
-            Err(_) if !given.is_empty() => break,
+            Err(_) if !deliveries.is_empty() => break,
             Err(_) => return Err(silent(session)),
         }
     }
-    Ok(given)
+    Ok(deliveries)
 }
 
 enum ConsumerReply {
@@ -181,10 +181,10 @@ async fn answer(answers: &mut Subscriber) -> ConsumerReply {
         StatusCode::TIMEOUT | StatusCode::NOT_FOUND => return ConsumerReply::NoMore,
         StatusCode::NO_RESPONDERS => return ConsumerReply::Error(ReadError::NoReader),
         status => {
-            let said = message.description.unwrap_or_default();
-            return ConsumerReply::Error(match said.contains(DELETED) {
+            let description = message.description.unwrap_or_default();
+            return ConsumerReply::Error(match description.contains(DELETED) {
                 true => ReadError::NoReader,
-                false => away(format!("{status} {said}")),
+                false => away(format!("{status} {description}")),
             });
         }
     }

@@ -245,15 +245,20 @@ async fn answer(
 /// Classifies an error for the publisher. A server response with code 400 is about the message
 /// itself. Other codes, such as those for exhausted resources, are not.
 fn publish_error(error: &context::PublishError, bytes: usize) -> PublishError {
-    use async_nats::jetstream::Error as Told;
-    let told = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Told>());
-    match (error.kind(), told) {
+    use async_nats::jetstream::Error as ServerError;
+    let response =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<ServerError>());
+    match (error.kind(), response) {
         (PublishErrorKind::StreamNotFound, _) => PublishError::NoStream,
         (PublishErrorKind::MaxPayloadExceeded, _) => PublishError::TooLarge { bytes },
-        (_, Some(told)) if told.error_code() == ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM => {
+        (_, Some(response))
+            if response.error_code() == ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM =>
+        {
             PublishError::TooLarge { bytes }
         }
-        (_, Some(told)) if told.code() == 400 => PublishError::Refused(told.to_string()),
+        (_, Some(response)) if response.code() == 400 => {
+            PublishError::Refused(response.to_string())
+        }
         _ => PublishError::Away(chain(error)),
     }
 }

@@ -15,7 +15,8 @@ use crate::{
 };
 
 pub use self::changes::{
-    a_consumer_is_given_other_subjects, messages_of_a_filter_are_discarded_up_to_a_number,
+    messages_of_a_filter_are_purged_up_to_a_sequence_number,
+    the_subjects_of_a_consumer_can_be_changed,
 };
 
 /// Test access to a stream that bypasses the traits under test.
@@ -24,7 +25,7 @@ pub trait Inspect: Send + Sync {
     /// Returns every message of the stream, oldest first.
     async fn kept(&self) -> Vec<StoredMessage>;
 
-    /// Deletes the stream.
+    /// Deletes the stream under test.
     async fn delete(&self);
 
     /// Delivers a consumer's next message, if there is one, and acks or nacks it as `answer` says.
@@ -34,9 +35,9 @@ pub trait Inspect: Send + Sync {
 /// Reaction of a consumer to a delivered message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Acks the message.
+    /// Acks the delivered message.
     Done,
-    /// Nacks the message.
+    /// Nacks the delivered message.
     Again,
     None,
 }
@@ -97,51 +98,51 @@ macro_rules! event_stream_suite {
             use super::*;
 
             $crate::event_stream_suite! { @cases $make;
-                a_batch_is_kept_in_its_order,
-                an_empty_batch_is_nothing,
-                an_id_is_kept_once,
+                a_batch_is_stored_in_its_order,
+                an_empty_batch_publishes_no_messages,
+                messages_with_the_same_id_are_stored_once,
                 an_existing_stream_is_unchanged,
-                without_a_stream_nothing_is_kept,
-                a_deleted_stream_is_made_again,
-                a_message_that_is_too_large_keeps_no_other,
+                publishing_without_a_stream_stores_no_messages,
+                a_deleted_stream_is_recreated,
+                an_oversized_message_does_not_affect_others,
                 a_connected_bus_reports_its_connection,
                 pending_messages_of_a_consumer_are_counted,
-                a_consumer_reads_its_own_subjects_only,
+                a_consumer_reads_only_its_own_subjects,
                 consumers_are_added_to_an_existing_stream,
                 a_consumer_pulls_available_messages_up_to_its_limit,
                 a_waiting_consumer_receives_new_messages,
                 nacked_messages_are_redelivered_at_once,
                 consumers_of_one_name_share_the_messages,
-                several_readers_are_read_as_one,
+                messages_of_several_consumers_are_pulled_together,
                 pulling_from_a_missing_consumer_fails,
-                a_stream_that_is_gone_has_no_state_and_the_next_is_another,
-                a_consumer_is_given_other_subjects,
-                messages_of_a_filter_are_discarded_up_to_a_number,
+                a_deleted_stream_has_no_state_and_its_successor_is_distinguished,
+                the_subjects_of_a_consumer_can_be_changed,
+                messages_of_a_filter_are_purged_up_to_a_sequence_number,
             }
         }
     };
 }
 
-pub async fn a_batch_is_kept_in_its_order(subject: &Subject) {
+pub async fn a_batch_is_stored_in_its_order(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     let batch: Vec<StreamMessage> =
         (0..300).map(|number| message(&format!("m{number}"), &"x".repeat(number))).collect();
     let answers = subject.stream.publish(batch.clone()).await;
     assert_eq!(answers, vec![Ok(PublishAck::New); 300]);
-    let kept = subject.inspect.kept().await;
-    let as_kept = |sent: &StreamMessage| StoredMessage {
+    let stored = subject.inspect.kept().await;
+    let as_stored = |sent: &StreamMessage| StoredMessage {
         subject: sent.subject.clone(),
         id: sent.id.clone(),
         payload: sent.payload.clone(),
     };
-    assert_eq!(kept, batch.iter().map(as_kept).collect::<Vec<_>>());
+    assert_eq!(stored, batch.iter().map(as_stored).collect::<Vec<_>>());
 }
 
-pub async fn an_empty_batch_is_nothing(subject: &Subject) {
+pub async fn an_empty_batch_publishes_no_messages(subject: &Subject) {
     assert_eq!(subject.stream.publish(Vec::new()).await, []);
 }
 
-pub async fn an_id_is_kept_once(subject: &Subject) {
+pub async fn messages_with_the_same_id_are_stored_once(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     let answers = subject.stream.publish(messages(["a", "b", "a"])).await;
     assert_eq!(answers, [Ok(PublishAck::New), Ok(PublishAck::New), Ok(PublishAck::Known)]);
@@ -165,7 +166,7 @@ pub async fn an_existing_stream_is_unchanged(subject: &Subject) {
     assert_eq!(ids(subject).await, ["a"]);
 }
 
-pub async fn without_a_stream_nothing_is_kept(subject: &Subject) {
+pub async fn publishing_without_a_stream_stores_no_messages(subject: &Subject) {
     let answers = subject.stream.publish(messages(["a", "b"])).await;
     assert_eq!(answers, vec![Err(PublishError::NoStream); 2]);
     subject.stream.ensure(&settings()).await.expect("a stream");
@@ -175,7 +176,7 @@ pub async fn without_a_stream_nothing_is_kept(subject: &Subject) {
     assert_eq!(answers, [Ok(PublishAck::New), Err(PublishError::NoStream)]);
 }
 
-pub async fn a_deleted_stream_is_made_again(subject: &Subject) {
+pub async fn a_deleted_stream_is_recreated(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     subject.inspect.delete().await;
@@ -185,7 +186,7 @@ pub async fn a_deleted_stream_is_made_again(subject: &Subject) {
     assert_eq!(ids(subject).await, ["b"]);
 }
 
-pub async fn a_message_that_is_too_large_keeps_no_other(subject: &Subject) {
+pub async fn an_oversized_message_does_not_affect_others(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     let most = subject.stream.payload_max().expect("a bus that says so");
     let large = message("large", &"x".repeat(most + 1));
@@ -206,16 +207,17 @@ pub async fn pending_messages_of_a_consumer_are_counted(subject: &Subject) {
     assert_eq!(waiting(subject, "reader").await, (0, 0));
     assert_eq!(subject.stream.publish(messages(["a", "b"])).await, vec![Ok(PublishAck::New); 2]);
     assert_eq!(waiting(subject, "reader").await, (2, 0));
-    let given = async |answer| subject.inspect.give("reader", answer).await.map(|kept| kept.id);
-    assert_eq!(given(Answer::None).await.as_deref(), Some("a"));
+    let delivered =
+        async |answer| subject.inspect.give("reader", answer).await.map(|message| message.id);
+    assert_eq!(delivered(Answer::None).await.as_deref(), Some("a"));
     assert_eq!(waiting(subject, "reader").await, (1, 1));
-    assert_eq!(given(Answer::Again).await.as_deref(), Some("b"));
+    assert_eq!(delivered(Answer::Again).await.as_deref(), Some("b"));
     assert_eq!(waiting(subject, "reader").await, (0, 2));
-    assert_eq!(given(Answer::Done).await.as_deref(), Some("b"));
+    assert_eq!(delivered(Answer::Done).await.as_deref(), Some("b"));
     assert_eq!(waiting(subject, "reader").await, (0, 1));
 }
 
-pub async fn a_consumer_reads_its_own_subjects_only(subject: &Subject) {
+pub async fn a_consumer_reads_only_its_own_subjects(subject: &Subject) {
     let narrow = Consumer { name: "narrow".to_owned(), ..consumer("cases.y.>") };
     let both = StreamSettings { consumers: vec![narrow, consumer("cases.>")], ..settings() };
     subject.stream.ensure(&both).await.expect("a stream");
@@ -224,11 +226,11 @@ pub async fn a_consumer_reads_its_own_subjects_only(subject: &Subject) {
     assert_eq!(subject.stream.publish(batch).await, vec![Ok(PublishAck::New); 2]);
     assert_eq!(waiting(subject, "narrow").await, (1, 0));
     assert_eq!(waiting(subject, "reader").await, (2, 0));
-    let found = states(subject).await;
-    let narrow = found.iter().find(|state| state.name == "narrow").expect("it is there");
+    let states = states(subject).await;
+    let narrow = states.iter().find(|state| state.name == "narrow").expect("it is there");
     assert!(narrow.reads("cases.y.2") && !narrow.reads("cases.x"), "{narrow:?}");
-    let given = subject.inspect.give("narrow", Answer::Done).await.map(|kept| kept.id);
-    assert_eq!(given.as_deref(), Some("b"));
+    let delivered = subject.inspect.give("narrow", Answer::Done).await.map(|message| message.id);
+    assert_eq!(delivered.as_deref(), Some("b"));
     assert_eq!(subject.inspect.give("narrow", Answer::Done).await, None);
 }
 
@@ -239,14 +241,14 @@ pub async fn consumers_are_added_to_an_existing_stream(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a consumer");
     assert_eq!(waiting(subject, "reader").await, (1, 0), "it begins with the oldest");
     assert_eq!(
-        subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id).as_deref(),
+        subject.inspect.give("reader", Answer::Done).await.map(|message| message.id).as_deref(),
         Some("a")
     );
     subject.stream.ensure(&settings()).await.expect("the same consumer");
     assert_eq!(waiting(subject, "reader").await, (0, 0), "it stays as it is");
 }
 
-pub async fn a_stream_that_is_gone_has_no_state_and_the_next_is_another(subject: &Subject) {
+pub async fn a_deleted_stream_has_no_state_and_its_successor_is_distinguished(subject: &Subject) {
     let name = settings().name;
     assert_eq!(subject.stream.state(&name).await, Ok(None));
     subject.stream.ensure(&settings()).await.expect("a stream");
@@ -268,10 +270,10 @@ pub async fn a_consumer_pulls_available_messages_up_to_its_limit(subject: &Subje
         vec![Ok(PublishAck::New); 3]
     );
     let first = read(subject, 2, LONG).await.expect("two");
-    assert_eq!(said(&first), ["a", "b"]);
-    assert!(first.iter().all(|given| given.subject == "cases.x"));
+    assert_eq!(payloads(&first), ["a", "b"]);
+    assert!(first.iter().all(|delivery| delivery.subject == "cases.x"));
     let rest = read(subject, 2, LONG).await.expect("one");
-    assert_eq!(said(&rest), ["c"]);
+    assert_eq!(payloads(&rest), ["c"]);
     assert_eq!(waiting(subject, "reader").await, (0, 3));
     subject.reader.done(&receipts(&first)).await;
     subject.reader.done(&receipts(&rest)).await;
@@ -287,29 +289,29 @@ pub async fn a_waiting_consumer_receives_new_messages(subject: &Subject) {
         assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     };
     let (read, ()) = tokio::join!(reading, publishing);
-    assert_eq!(said(&read.expect("one")), ["a"]);
+    assert_eq!(payloads(&read.expect("one")), ["a"]);
 }
 
 pub async fn nacked_messages_are_redelivered_at_once(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
-    let given = read(subject, 1, LONG).await.expect("one");
-    subject.reader.nack(&receipts(&given)).await;
-    let given = read(subject, 1, LONG).await.expect("the same");
-    assert_eq!(said(&given), ["a"]);
+    let deliveries = read(subject, 1, LONG).await.expect("one");
+    subject.reader.nack(&receipts(&deliveries)).await;
+    let deliveries = read(subject, 1, LONG).await.expect("the same");
+    assert_eq!(payloads(&deliveries), ["a"]);
 }
 
 pub async fn consumers_of_one_name_share_the_messages(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(subject.stream.publish(messages(["a", "b"])).await, vec![Ok(PublishAck::New); 2]);
     let (one, other) = tokio::join!(read(subject, 1, LONG), read(subject, 1, LONG));
-    let mut both = said(&one.expect("one"));
-    both.extend(said(&other.expect("another")));
+    let mut both = payloads(&one.expect("one"));
+    both.extend(payloads(&other.expect("another")));
     both.sort();
     assert_eq!(both, ["a", "b"]);
 }
 
-pub async fn several_readers_are_read_as_one(subject: &Subject) {
+pub async fn messages_of_several_consumers_are_pulled_together(subject: &Subject) {
     let narrow = Consumer { name: "narrow".to_owned(), ..consumer("cases.y.>") };
     let both = StreamSettings { consumers: vec![narrow, consumer("cases.x")], ..settings() };
     subject.stream.ensure(&both).await.expect("a stream");
@@ -318,9 +320,9 @@ pub async fn several_readers_are_read_as_one(subject: &Subject) {
     assert_eq!(subject.stream.publish(batch).await, vec![Ok(PublishAck::New); 2]);
     let names = ["reader".to_owned(), "narrow".to_owned()];
     let read = subject.reader.next(&settings().name, &names, 8, LONG).await;
-    let mut given = said(&read.expect("both"));
-    given.sort();
-    assert_eq!(given, ["a", "b"]);
+    let mut payloads = payloads(&read.expect("both"));
+    payloads.sort();
+    assert_eq!(payloads, ["a", "b"]);
 }
 
 pub async fn pulling_from_a_missing_consumer_fails(subject: &Subject) {
@@ -351,12 +353,15 @@ async fn read(subject: &Subject, max: usize, wait: Duration) -> Result<Vec<Deliv
     subject.reader.next(&settings().name, &["reader".to_owned()], max, wait).await
 }
 
-fn said(given: &[Delivery]) -> Vec<String> {
-    given.iter().map(|given| String::from_utf8_lossy(&given.payload).into_owned()).collect()
+fn payloads(deliveries: &[Delivery]) -> Vec<String> {
+    deliveries
+        .iter()
+        .map(|delivery| String::from_utf8_lossy(&delivery.payload).into_owned())
+        .collect()
 }
 
-fn receipts(given: &[Delivery]) -> Vec<String> {
-    given.iter().map(|given| given.receipt.clone()).collect()
+fn receipts(deliveries: &[Delivery]) -> Vec<String> {
+    deliveries.iter().map(|delivery| delivery.receipt.clone()).collect()
 }
 
 /// Waits until the consumer has this many pending and unacked messages. Acks take effect
@@ -375,17 +380,17 @@ fn consumer(filter: &str) -> Consumer {
 }
 
 async fn states(subject: &Subject) -> Vec<ConsumerState> {
-    let found = subject.stream.state(&settings().name).await.expect("an answer");
-    found.expect("the stream is there").consumers
+    let state = subject.stream.state(&settings().name).await.expect("an answer");
+    state.expect("the stream is there").consumers
 }
 
 /// Returns the number of a consumer's pending messages and of its unacked ones.
 async fn waiting(subject: &Subject, consumer: &str) -> (u64, u64) {
-    let found = states(subject).await;
-    let state = found.into_iter().find(|state| state.name == consumer).expect("it is there");
+    let states = states(subject).await;
+    let state = states.into_iter().find(|state| state.name == consumer).expect("it is there");
     (state.pending, state.unacknowledged)
 }
 
 async fn ids(subject: &Subject) -> Vec<String> {
-    subject.inspect.kept().await.into_iter().map(|kept| kept.id).collect()
+    subject.inspect.kept().await.into_iter().map(|message| message.id).collect()
 }

@@ -73,7 +73,7 @@ impl MemoryStream {
 
     /// Returns every stored message, oldest first within its stream.
     pub fn kept(&self) -> Vec<StoredMessage> {
-        self.state().streams.iter().flat_map(StreamBuffer::kept).cloned().collect()
+        self.state().streams.iter().flat_map(StreamBuffer::messages).cloned().collect()
     }
 
     /// Returns the configuration the first stream was created with.
@@ -216,8 +216,8 @@ impl CommandBus for MemoryStream {
             return Err(BusError::Away(AWAY.to_owned()));
         }
         let state = Self::state(self);
-        let found = state.streams.iter().find(|known| known.settings.name == stream);
-        Ok(found.map(StreamBuffer::state))
+        let stream_state = state.streams.iter().find(|known| known.settings.name == stream);
+        Ok(stream_state.map(StreamBuffer::state))
     }
 
     async fn discard(&self, stream: &str, filter: &str, until: u64) -> Result<(), BusError> {
@@ -225,8 +225,8 @@ impl CommandBus for MemoryStream {
             return Err(BusError::Away(AWAY.to_owned()));
         }
         let mut state = Self::state(self);
-        let found = state.streams.iter_mut().find(|known| known.settings.name == stream);
-        found.into_iter().for_each(|stream| stream.discard(filter, until));
+        let stream_state = state.streams.iter_mut().find(|known| known.settings.name == stream);
+        stream_state.into_iter().for_each(|stream| stream.discard(filter, until));
         Ok(())
     }
 
@@ -235,8 +235,8 @@ impl CommandBus for MemoryStream {
             return Err(BusError::Away(AWAY.to_owned()));
         }
         let mut state = Self::state(self);
-        let found = state.streams.iter_mut().find(|known| known.settings.name == stream);
-        match found.is_some_and(|stream| stream.redirect(consumer)) {
+        let stream_state = state.streams.iter_mut().find(|known| known.settings.name == stream);
+        match stream_state.is_some_and(|stream| stream.redirect(consumer)) {
             true => Ok(()),
             false => Err(BusError::Refused("no such reader".to_owned())),
         }

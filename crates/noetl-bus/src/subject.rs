@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_nothing_that_parts_or_matches() {
+    fn a_token_has_no_separators_or_wildcards() {
         assert!(is_token("shared") && is_token("gpu-2_a:b"));
         for wrong in ["", "a.b", "a b", "*", ">", "ü", "a/b"] {
             assert!(!is_token(wrong), "{wrong:?}");

@@ -165,8 +165,8 @@ fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, CliError> {
     let name = file.display();
     let hint = "it holds `current_context: NAME` and `contexts: {NAME: {server_url: URL}}`";
     let wrong = |message: String| CliError::new(ErrorKind::Config, message).hint(hint);
-    let data = noetl_playbook::read_data(text).map_err(|found| {
-        let first = found.first();
+    let data = noetl_playbook::read_data(text).map_err(|diagnostics| {
+        let first = diagnostics.first();
         let place = first.map_or_else(String::new, |it| format!(":{}:{}", it.line, it.column));
         let why = first.map_or("it is empty", |it| it.message.as_str());
         wrong(format!("{name}{place}: not readable as YAML: {why}"))
@@ -203,12 +203,12 @@ fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
         Ok(()) | Err(_) => {}
     }
     let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    let kept = written.write_all(bytes).and_then(|()| written.sync_all());
-    let kept = kept.and_then(|()| fs::rename(&draft, file));
-    if kept.is_err() {
+    let result = written.write_all(bytes).and_then(|()| written.sync_all());
+    let result = result.and_then(|()| fs::rename(&draft, file));
+    if result.is_err() {
         let _ = fs::remove_file(&draft);
     }
-    kept
+    result
 }
 
 fn not_written(file: &Path, error: &io::Error) -> CliError {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_owner_reads_the_file_and_no_draft_stays() {
+    fn the_file_is_private_and_no_temporary_file_remains() {
         let (_home, file) = home();
         let mut changing = ContextsLock::begin(file.clone()).expect("no file yet");
         changing.set("a", &fields("http://a"));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_when_two_write_at_once() {
+    fn concurrent_writers_lose_no_context() {
         let (_home, file) = home();
         let writers: Vec<_> = (0..8)
             .map(|number| {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_wrong_is_named_without_its_lines() {
+    fn an_invalid_file_is_reported_without_its_contents() {
         let (_home, file) = home();
         fs::create_dir_all(file.parent().expect("a parent")).expect("a directory");
         for (text, expected) in [
@@ -312,8 +312,8 @@ mod tests {
             ("contexts: {a: sesame}", "context 'a' is not a map"),
         ] {
             fs::write(&file, text).expect("a file");
-            let said = Contexts::read(file.clone()).expect_err(text).text();
-            assert!(said.contains(expected) && !said.contains("sesame"), "{text}: {said}");
+            let message = Contexts::read(file.clone()).expect_err(text).text();
+            assert!(message.contains(expected) && !message.contains("sesame"), "{text}: {message}");
         }
     }
 }

@@ -24,9 +24,9 @@ pub(crate) fn prepare(data: &Path) -> Result<(), CliError> {
         CliError::from_error(ErrorKind::Config, &error).about(&about)
     };
     DirBuilder::new().recursive(true).mode(OWNER).create(data).map_err(failed)?;
-    let found = fs::metadata(data).map_err(failed)?;
-    let mode = found.permissions().mode();
-    if mode & 0o077 == 0 || found.uid() != rustix::process::geteuid().as_raw() {
+    let metadata = fs::metadata(data).map_err(failed)?;
+    let mode = metadata.permissions().mode();
+    if mode & 0o077 == 0 || metadata.uid() != rustix::process::geteuid().as_raw() {
         return Ok(());
     }
     let is_lived_in = mode & SHARED != 0 || is_somebody_else_s(data);
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_directory_is_for_its_owner_alone() {
+    fn a_data_directory_is_private_to_its_owner() {
         let above = tempfile::tempdir().expect("a directory");
         let data = above.path().join("a/data");
         prepare(&data).expect("a new directory");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_live_in_keeps_its_mode() {
+    fn a_shared_directory_keeps_its_mode() {
         let above = tempfile::tempdir().expect("a directory");
         let shared = above.path().join("shared");
         fs::create_dir(&shared).expect("a directory");

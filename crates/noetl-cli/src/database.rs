@@ -344,7 +344,7 @@ mod tests {
     use crate::stores::StoreLocation;
 
     #[test]
-    fn a_url_picks_the_store() {
+    fn the_url_scheme_selects_the_store() {
         let path = |text: &str| Database::Sqlite(PathBuf::from(text));
         for (url, expected) in [
             ("sqlite://noetl-data/noetl.db", path("noetl-data/noetl.db")),
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_directory_in_a_flag_wins_over_every_other_layer() {
+    fn a_data_directory_flag_overrides_every_other_layer() {
         let layer = |text: &str| {
             FileLayer::parse(Path::new("f"), text.as_bytes(), true).expect("a valid file")
         };
@@ -387,13 +387,13 @@ mod tests {
             let location = StoreLocation::configured(&settings).ok();
             assert_ne!(location, Some(StoreLocation::One(in_b.clone())), "{variable:?}");
             let url = [("database.url", "database-url", "sqlite://c.db".into())];
-            let found = Database::configured(&settings.with_flags(url)).ok();
-            assert_eq!(found, Some(Database::Sqlite(PathBuf::from("c.db"))), "{variable:?}");
+            let database = Database::configured(&settings.with_flags(url)).ok();
+            assert_eq!(database, Some(Database::Sqlite(PathBuf::from("c.db"))), "{variable:?}");
         }
     }
 
     #[test]
-    fn a_name_never_shows_a_password() {
+    fn database_names_contain_no_password() {
         for (url, name) in [
             ("postgres://ada:p%40ss@db:5432/noetl", "postgres://ada@db:5432/noetl"),
             ("postgres://ada:hun@ter2@db/noetl", "postgres://ada@db/noetl"),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direct_url_is_not_that_of_another_database() {
+    fn a_direct_url_applies_only_to_its_database() {
         let text = "[database]\nurl = 'postgres://p/x'\ndirect_url = 'postgres://direct/x'\n";
         let file = FileLayer::parse(Path::new("f"), text.as_bytes(), true).expect("a valid file");
         let settings = Settings::new(vec![file], []);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_database_is_found_whatever_the_user() {
+    fn urls_of_one_database_are_equal_despite_different_users() {
         let is_same = |one: &str, other: &str| {
             Database::Postgres(one.into()).is_same(&Database::Postgres(other.into()))
         };

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_read_from_a_file_that_only_its_owner_can_read() {
+    fn a_token_file_is_read_only_if_it_is_private() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("run/127.0.0.1-8082.token");
         assert_eq!(read(&path), None);
@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_every_address_is_known_by_its_loopback_address() {
+    fn the_token_file_of_a_wildcard_address_has_the_loopback_name() {
         assert_eq!(name(address("0.0.0.0:8082")), "127.0.0.1-8082.token");
         assert_eq!(name(address("[::]:8082")), "::1-8082.token");
         assert_eq!(name(address("127.0.0.2:80")), "127.0.0.2-80.token");
     }
 
     #[test]
-    fn a_host_name_is_no_loopback_address() {
+    fn host_names_are_not_loopback_addresses() {
         for url in ["http://127.0.0.1:8082", "http://127.0.0.1:8082/", "http://[::1]:8082"] {
             assert!(loopback_address(url).is_some(), "{url}");
         }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_of_a_listening_socket_is_read_from_the_table_of_sockets() {
+    fn the_user_of_a_listening_socket_is_read_from_the_socket_table() {
         let listening = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let own = listening.local_addr().expect("an address");
         assert!(listens_for_this_user(own));

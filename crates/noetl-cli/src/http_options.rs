@@ -16,7 +16,7 @@ use crate::error::{CliError, ErrorKind};
 use crate::{limits, sessions, settings};
 
 /// Time for which the content of that file is cached.
-const TOKEN_KEPT: Duration = Duration::from_secs(1);
+const TOKEN_CACHE_TIME: Duration = Duration::from_secs(1);
 
 const AUTH: &str = "NOETL_AUTH";
 const ISSUER: &str = "NOETL_OIDC_ISSUER";
@@ -149,7 +149,7 @@ fn token(server: Server) -> impl Fn() -> Option<String> + Send + Sync + 'static 
 }
 
 /// Token file with a cache. Every request of an internal route needs the token, so the file is read
-/// at most once per [`TOKEN_KEPT`].
+/// at most once per [`TOKEN_CACHE_TIME`].
 struct TokenFile {
     path: PathBuf,
     read: Mutex<Option<(Instant, Option<String>)>>,
@@ -163,7 +163,9 @@ impl TokenFile {
     fn token_at(&self, now: Instant) -> Option<String> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         match &*read {
-            Some((at, token)) if now.saturating_duration_since(*at) < TOKEN_KEPT => token.clone(),
+            Some((at, token)) if now.saturating_duration_since(*at) < TOKEN_CACHE_TIME => {
+                token.clone()
+            }
             _ => {
                 let token = std::fs::read_to_string(&self.path).ok();
                 *read = Some((now, token.clone()));
@@ -213,19 +215,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_in_a_file_is_read_again_when_a_moment_has_passed() {
+    fn a_token_file_is_reread_after_its_cache_time() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         let file = TokenFile::new(path.clone());
         let start = Instant::now();
         assert_eq!(file.token_at(start), None, "there is no such file yet");
         std::fs::write(&path, "one").unwrap();
-        assert_eq!(file.token_at(start + TOKEN_KEPT / 2), None, "it is not read at every call");
-        assert_eq!(file.token_at(start + TOKEN_KEPT).as_deref(), Some("one"));
+        assert_eq!(
+            file.token_at(start + TOKEN_CACHE_TIME / 2),
+            None,
+            "it is not read at every call"
+        );
+        assert_eq!(file.token_at(start + TOKEN_CACHE_TIME).as_deref(), Some("one"));
         std::fs::write(&path, "two").unwrap();
-        assert_eq!(file.token_at(start + TOKEN_KEPT).as_deref(), Some("one"));
-        assert_eq!(file.token_at(start + TOKEN_KEPT * 2).as_deref(), Some("two"));
+        assert_eq!(file.token_at(start + TOKEN_CACHE_TIME).as_deref(), Some("one"));
+        assert_eq!(file.token_at(start + TOKEN_CACHE_TIME * 2).as_deref(), Some("two"));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(file.token_at(start + TOKEN_KEPT * 3), None, "who takes it away shuts the door");
+        assert_eq!(
+            file.token_at(start + TOKEN_CACHE_TIME * 3),
+            None,
+            "a removed file ends the use of its token"
+        );
     }
 }

@@ -124,9 +124,9 @@ fn user(text: &str) -> Result<User, CliError> {
     }
     // Ask the system, because users may come from a network directory.
     let id = |what: &str| {
-        let said = Command::new("id").args([what, "--", text]).output().ok()?;
-        let said = said.status.success().then_some(said.stdout)?;
-        String::from_utf8(said).ok()?.trim().parse().ok()
+        let output = Command::new("id").args([what, "--", text]).output().ok()?;
+        let output = output.status.success().then_some(output.stdout)?;
+        String::from_utf8(output).ok()?.trim().parse().ok()
     };
     match (id("-u"), id("-g")) {
         (Some(uid), Some(gid)) => Ok(User { uid, gid }),
@@ -142,7 +142,7 @@ mod tests {
     use crate::arguments::{Flags, StepFlags};
 
     #[test]
-    fn a_user_is_a_name_or_two_numbers() {
+    fn a_user_is_a_name_or_a_uid_and_gid() {
         assert_eq!(user("12:34").expect("numbers"), User { uid: 12, gid: 34 });
         assert_eq!(user("root").expect("a name"), User { uid: 0, gid: 0 });
         for wrong in ["", "nobody-of-that-name", "1:", "a:b", "-1:5", "-u"] {
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn tools_get_the_configured_isolation() {
         let mut options = Options::default();
-        let flags = Flags::<StepFlags>::given([
+        let flags = Flags::<StepFlags>::with_values([
             ("steps.user", Some("12:34")),
             ("steps.no_network", Some("true")),
             ("steps.memory_mb", Some("64")),

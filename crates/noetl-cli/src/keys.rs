@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_has_one_key_that_only_its_owner_reads() {
+    fn a_directory_has_one_private_key_file() {
         let home = tempfile::TempDir::new().expect("a directory");
         let data = home.path().join("data");
         let made = of_directory(&data).expect("a key");
@@ -112,12 +112,12 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(&data).expect("a list").count(), 1, "no draft stays");
         make(&data, &data.join(FILE)).expect("another was faster");
-        let kept = of_directory(&data).expect("the first key");
-        assert_eq!(*made.to_base64(), *kept.to_base64());
+        let stored = of_directory(&data).expect("the first key");
+        assert_eq!(*made.to_base64(), *stored.to_base64());
     }
 
     #[test]
-    fn a_file_that_holds_no_key_is_named_and_left_alone() {
+    fn an_invalid_key_file_is_reported_and_not_replaced() {
         let home = tempfile::TempDir::new().expect("a directory");
         fs::write(home.path().join(FILE), "abc").expect("a file");
         let failure = of_directory(home.path()).expect_err("no key");

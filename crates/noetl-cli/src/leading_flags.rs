@@ -63,21 +63,21 @@ fn flag(argument: &OsStr) -> Option<Value> {
 mod tests {
     use super::*;
 
-    fn said(line: &str) -> String {
+    fn reordered(line: &str) -> String {
         let line = reorder_leading_flags(line.split(' ').map(OsString::from));
         let line: Vec<&str> = line.iter().filter_map(|argument| argument.to_str()).collect();
         line.join(" ")
     }
 
     #[test]
-    fn flags_before_the_verb_are_moved_behind_it() {
-        assert_eq!(said("noetl --server-url u status 1"), "noetl status 1 --server-url u");
-        assert_eq!(said("noetl --host=h -p 1 list a"), "noetl list a --host=h -p 1");
-        assert_eq!(said("noetl --token t get x -- -y"), "noetl get x --token t -- -y");
+    fn flags_before_the_verb_are_moved_after_it() {
+        assert_eq!(reordered("noetl --server-url u status 1"), "noetl status 1 --server-url u");
+        assert_eq!(reordered("noetl --host=h -p 1 list a"), "noetl list a --host=h -p 1");
+        assert_eq!(reordered("noetl --token t get x -- -y"), "noetl get x --token t -- -y");
     }
 
     #[test]
-    fn everything_else_stays_where_it_is() {
+    fn other_arguments_keep_their_order() {
         for line in [
             "noetl",
             "noetl status 1 --token t",
@@ -85,7 +85,7 @@ mod tests {
             "noetl --token",
             "noetl --token t",
         ] {
-            assert_eq!(said(line), line);
+            assert_eq!(reordered(line), line);
         }
     }
 }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_fit_into_the_limit_of_open_files() {
+    fn the_connection_limit_fits_the_open_file_limit() {
         assert_eq!(room(None, 16_384).ok(), Some(16_384));
         assert_eq!(room(Some(1 << 20), 16_384).ok(), Some(16_384));
         assert_eq!(room(Some(1024), 16_384).ok(), Some(512));

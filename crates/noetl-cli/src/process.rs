@@ -42,7 +42,7 @@ fn run_below() -> io::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut ended = signal(SignalKind::child())?;
-        let (sender, mut told) = mpsc::channel(PASSED_ON.len());
+        let (sender, mut signals) = mpsc::channel(PASSED_ON.len());
         for kind in PASSED_ON {
             let (mut listener, sender) = (signal(kind)?, sender.clone());
             tokio::spawn(async move {
@@ -63,7 +63,7 @@ fn run_below() -> io::Result<ExitCode> {
         loop {
             let number = tokio::select! {
                 _ = ended.recv() => None,
-                kind = told.recv() => kind.map(|kind| kind.as_raw_value()),
+                kind = signals.recv() => kind.map(|kind| kind.as_raw_value()),
             };
             if let Some(signal) = number.and_then(Signal::from_named_raw)
                 && !(has_terminal && signal == Signal::INT)

@@ -177,13 +177,13 @@ impl ServerTarget {
     ) -> Result<Self, CliError> {
         let client: tree::Client = settings::decode(settings)?;
         let token = client.token.as_ref().map(|token| token.expose().to_owned());
-        let (given, of_file) = match settings.origin_of("client.token") {
+        let (flag_token, of_file) = match settings.origin_of("client.token") {
             Origin::File(_) => (None, token),
             _ => (token, None),
         };
         let plain = |url: String, origin: &str| Self {
             url,
-            token: given.clone(),
+            token: flag_token.clone(),
             origin: origin.to_owned(),
         };
         let origin = settings.origin_of("client.server_url");
@@ -224,7 +224,7 @@ impl ServerTarget {
                 .hint(format!("set it with `noetl context update {name} --server-url URL`"))
         })?;
         let origin = format!("context '{}'", context.name);
-        Ok(Self { url, token: given.or(context.token), origin })
+        Ok(Self { url, token: flag_token.or(context.token), origin })
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
                         b: {server_url: 'http://b'}\n  c: {}\n";
 
     fn flag(key: &str, value: &str) -> RemoteArguments {
-        let flags = Flags::given([(key, Some(value))]);
+        let flags = Flags::with_values([(key, Some(value))]);
         RemoteArguments { flags, ..RemoteArguments::default() }
     }
 
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_the_environment_and_that_over_the_current_context() {
+    fn flags_override_the_environment_which_overrides_the_current_context() {
         let none = RemoteArguments::default();
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(chosen(&none, &[]), is("http://a", Some("ta")));
@@ -300,18 +300,18 @@ mod tests {
     }
 
     #[test]
-    fn the_token_of_a_context_is_shown_to_its_server_only() {
+    fn a_context_token_is_sent_only_to_its_server() {
         let url = flag("client.server_url", "http://u");
         assert_eq!(chosen(&url, &[]), is("http://u", None));
         assert_eq!(chosen(&url, &[("NOETL_SESSION_TOKEN", "s")]), is("http://u", Some("s")));
         let both = [("NOETL_SESSION_TOKEN", "s"), ("NOETL_TOKEN", "t")];
         assert_eq!(chosen(&url, &both), is("http://u", Some("t")));
-        let given = flag("client.token", "g");
-        assert_eq!(chosen(&given, &both), is("http://a", Some("g")));
+        let token_flag = flag("client.token", "g");
+        assert_eq!(chosen(&token_flag, &both), is("http://a", Some("g")));
     }
 
     #[test]
-    fn the_token_of_a_file_is_sent_to_the_server_of_a_file_only() {
+    fn a_token_of_a_file_is_sent_only_to_a_server_of_a_file() {
         let chosen = |text: &str, variables: &[(&str, &str)]| {
             let file = FileLayer::parse(Path::new("noetl.toml"), text.as_bytes(), true);
             let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
@@ -332,9 +332,9 @@ mod tests {
             context: Some(name.to_owned()),
             ..RemoteArguments::default()
         };
-        let said = chosen(&named("x"), &[]).expect_err("no such context");
-        assert!(said.starts_with("there is no context 'x' in "), "{said}");
-        let said = chosen(&named("c"), &[]).expect_err("no server");
-        assert_eq!(said, "the context 'c' has no server_url");
+        let message = chosen(&named("x"), &[]).expect_err("no such context");
+        assert!(message.starts_with("there is no context 'x' in "), "{message}");
+        let message = chosen(&named("c"), &[]).expect_err("no server");
+        assert_eq!(message, "the context 'c' has no server_url");
     }
 }

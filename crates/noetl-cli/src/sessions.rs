@@ -28,9 +28,9 @@ impl SessionDatabase for Tables {
                 return Err(SessionLookupError(message));
             };
             let (name, kind, data) = (name.clone(), kind.clone(), data.clone());
-            let found = self.0.find(&ToolCredential { name, kind, data }, token).await;
-            let found = found.map_err(|failure| SessionLookupError(failure.message))?;
-            Ok(found.map(stored))
+            let session = self.0.find(&ToolCredential { name, kind, data }, token).await;
+            let session = session.map_err(|failure| SessionLookupError(failure.message))?;
+            Ok(session.map(stored))
         })
     }
 }

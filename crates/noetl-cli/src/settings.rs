@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_problem_is_shown_with_the_number_of_all() {
+    fn the_error_shows_the_first_problem_and_the_number_of_problems() {
         let variables = [("NOETL_PORT", "x"), ("NOETL_HOST", "y")];
         let variables = variables.map(|(name, value)| (name.into(), value.into()));
         let settings = Settings::new(Vec::new(), variables);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_read_in_their_order_with_defaults() {
+    fn entries_are_parsed_in_order_with_defaults() {
         let postgres = |url: &str| Database::Postgres(url.to_owned());
         let text = "host=db1;port=5433;user=ada;password=p@ss=x;database=flows, \
             host = db2 ; user = ada ; dbname = other ;,host=db3;user=ada;password=,\
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_named_with_their_key() {
+    fn invalid_settings_are_reported_with_their_key() {
         for (text, expected) in [
             ("host=a;user=u,host=b;user=u;hots=c", "NOETL_SHARDS, entry 2: unknown key 'hots'"),
             (
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_shows_a_password() {
+    fn error_messages_contain_no_password() {
         for text in [
             "host=a;user=u;password=hush;hush",
             "host=a;user=u;password=hush,hush",
@@ -222,9 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn the_cluster_database_is_named_apart() {
-        let found = parse(Some("sqlite://a.db"), Some("host=c;user=u")).expect("settings");
-        let cluster = found.expect("shards").cluster;
+    fn the_cluster_database_has_its_own_setting() {
+        let parsed = parse(Some("sqlite://a.db"), Some("host=c;user=u")).expect("settings");
+        let cluster = parsed.expect("shards").cluster;
         assert_eq!(cluster, Some(Database::Postgres("postgres://u@c:5432/noetl".into())));
         let why = |shards, cluster| parse(shards, Some(cluster)).expect_err(cluster).text();
         assert_eq!(why(Some("sqlite://a.db"), "x=y"), "NOETL_CLUSTER_DSN: unknown key 'x'");

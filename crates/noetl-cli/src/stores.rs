@@ -152,9 +152,9 @@ async fn spread(settings: Shards) -> Result<OpenStores, CliError> {
 /// shards.
 async fn check(store: &dyn Store, number: usize, count: usize) -> Result<(), CliError> {
     match mark(store).await? {
-        Some(found) if found == mark_of(number, count) => Ok(()),
-        Some(found) => {
-            let (number, count) = (found % MARK_COUNT, found / MARK_COUNT);
+        Some(stored) if stored == mark_of(number, count) => Ok(()),
+        Some(stored) => {
+            let (number, count) = (stored % MARK_COUNT, stored / MARK_COUNT);
             let message = format!("it was shard {number} of {count} before");
             Err(CliError::new(ErrorKind::Config, message)
                 .hint("shards keep their number and order: executions are found by them"))
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_shard_keeps_its_number_and_their_count() {
+    async fn a_shard_rejects_another_number_or_shard_count() {
         let store = MemoryStore::new();
         for _ in 0..2 {
             check(&store, 1, 3).await.expect("the same shard");

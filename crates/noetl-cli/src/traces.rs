@@ -85,19 +85,19 @@ impl<'a> TraceExport<'a> {
     /// `/v1/traces`.
     fn endpoint(&self, is_asked: bool) -> Result<Option<String>, CliError> {
         let (traces, usual) = (&self.traces, USUAL);
-        let (variable, said, suffix) = match (text(&traces.traces_endpoint), text(&traces.endpoint))
+        let (variable, url, suffix) = match (text(&traces.traces_endpoint), text(&traces.endpoint))
         {
             (Some(own), _) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", own, ""),
             (None, Some(address)) => ("OTEL_EXPORTER_OTLP_ENDPOINT", address, "/v1/traces"),
             (None, None) if is_asked => (EXPORTER, usual, "/v1/traces"),
             (None, None) => return Ok(None),
         };
-        if !(said.starts_with("http://") || said.starts_with("https://")) {
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
             // The value may contain a password.
             return Err(self.wrong(variable, &format!("is not an address such as {USUAL}")));
         }
-        let said = if suffix.is_empty() { said } else { said.trim_end_matches('/') };
-        Ok(Some(format!("{said}{suffix}")))
+        let url = if suffix.is_empty() { url } else { url.trim_end_matches('/') };
+        Ok(Some(format!("{url}{suffix}")))
     }
 
     /// Returns the resource attributes of this process.

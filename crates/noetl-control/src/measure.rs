@@ -22,8 +22,8 @@ impl ControlPlane {
         match self.store.subscription_counts().await {
             Ok(counts) => {
                 for state in SubscriptionState::ALL {
-                    let found = counts.iter().find(|(counted, _)| *counted == state);
-                    let count = found.map_or(0, |(_, count)| *count);
+                    let state_count = counts.iter().find(|(counted, _)| *counted == state);
+                    let count = state_count.map_or(0, |(_, count)| *count);
                     let gauge = self
                         .journal
                         .metrics

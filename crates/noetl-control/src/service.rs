@@ -70,8 +70,9 @@ impl ControlPlane {
         let identity =
             ProcessIdentity::acquire(store.clone(), options.machine, options.lease).await;
         let identity = identity.map_err(OpenError::Identity)?;
-        let held = identity.clone();
-        let ids = IdGenerator::new(clock.clone(), identity.machine(), move || held.is_held());
+        let lease_identity = identity.clone();
+        let ids =
+            IdGenerator::new(clock.clone(), identity.machine(), move || lease_identity.is_held());
         if let Some(newest) = store.newest_id().await.map_err(OpenError::Store)? {
             ids.advance_past(newest);
         }

@@ -200,8 +200,8 @@ type LookUp = fn(String) -> Resolving;
 
 fn look_up(name: String) -> Resolving {
     Box::pin(async move {
-        let found = tokio::net::lookup_host((name, 0)).await?;
-        Ok(Box::new(found.collect::<Vec<_>>().into_iter()) as Addrs)
+        let addresses = tokio::net::lookup_host((name, 0)).await?;
+        Ok(Box::new(addresses.collect::<Vec<_>>().into_iter()) as Addrs)
     })
 }
 
@@ -214,16 +214,16 @@ struct Guarded {
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
         let policy = self.policy.clone();
-        let found = (self.look_up)(name.as_str().to_owned());
+        let lookup = (self.look_up)(name.as_str().to_owned());
         Box::pin(async move {
             let name = name.as_str();
             let is_listed = policy.lists(name);
-            let mut found: Vec<SocketAddr> = found.await?.collect();
-            let is_there = !found.is_empty();
-            found.retain(|address| is_listed || policy.takes(address.ip()));
-            match found.is_empty() && is_there {
+            let mut addresses: Vec<SocketAddr> = lookup.await?.collect();
+            let is_there = !addresses.is_empty();
+            addresses.retain(|address| is_listed || policy.takes(address.ip()));
+            match addresses.is_empty() && is_there {
                 true => Err(Box::new(EgressDenied { host: name.to_owned() }) as _),
-                false => Ok(Box::new(found.into_iter()) as Addrs),
+                false => Ok(Box::new(addresses.into_iter()) as Addrs),
             }
         })
     }

@@ -18,7 +18,7 @@ fn may(policy: &EgressPolicy, url: &str) -> bool {
 }
 
 #[test]
-fn an_address_is_known_however_it_is_written() {
+fn an_address_is_recognized_in_every_notation() {
     let public = policy(DefaultAccess::Public, "");
     for host in [
         "127.0.0.1",
@@ -105,7 +105,7 @@ fn malformed_list_entries_are_rejected() {
     }
 }
 
-/// A client under `policy` that keeps no connection, with names resolved by `look_up`.
+/// Returns a client under `policy` without a connection pool that resolves names with `look_up`.
 fn client(policy: &EgressPolicy, look_up: LookUp) -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let resolver = Arc::new(Guarded { policy: policy.clone(), look_up });
@@ -113,7 +113,7 @@ fn client(policy: &EgressPolicy, look_up: LookUp) -> Client {
     client.redirect(policy.redirects(3)).build().expect("a client")
 }
 
-/// A server on this address that answers `/` and redirects from `/to?<address>`.
+/// Starts a server on this address that serves `/` and redirects from `/to?<address>`.
 async fn server(address: &str) -> u16 {
     let redirect = |query: axum::extract::RawQuery| async move {
         (StatusCode::FOUND, [(LOCATION, query.0.unwrap_or_default())])
@@ -126,15 +126,15 @@ async fn server(address: &str) -> u16 {
 }
 
 fn answer(addresses: &[&str]) -> Resolving {
-    let found: Vec<SocketAddr> = addresses
+    let socket_addrs: Vec<SocketAddr> = addresses
         .iter()
         .map(|text| SocketAddr::new(text.parse().expect("an address"), 0))
         .collect();
-    Box::pin(async move { Ok(Box::new(found.into_iter()) as Addrs) })
+    Box::pin(async move { Ok(Box::new(socket_addrs.into_iter()) as Addrs) })
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_address_is_looked_at_when_it_is_connected_to() {
+async fn a_name_whose_address_changes_is_checked_on_each_connection() {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     fn changing(_: String) -> Resolving {
         match ASKED.fetch_add(1, Ordering::SeqCst) {
@@ -199,7 +199,7 @@ async fn a_redirect_to_a_denied_address_fails() {
 }
 
 #[tokio::test]
-async fn the_names_of_this_machine_are_resolved_and_refused() {
+async fn names_of_the_local_machine_are_resolved_and_denied() {
     let port = server("127.0.0.1").await;
     for name in ["localhost", "LOCALHOST"] {
         let url = format!("http://{name}:{port}/");

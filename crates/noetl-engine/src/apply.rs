@@ -59,8 +59,9 @@ impl Execution {
                 self.hold(*command, CommandState::Running, worker, event.at, trail);
             }
             Fact::CallDone { command, data, reference, .. } => {
-                let held = self.held_bytes();
-                let answer = self.limits.keep_answer(held, data, reference.as_ref(), event.seq);
+                let inline_bytes = self.inline_bytes();
+                let answer =
+                    self.limits.store_answer(inline_bytes, data, reference.as_ref(), event.seq);
                 trail.note_slot(&answer.slot);
                 self.change(*command, trail, |command| command.answer = Some(answer));
             }
@@ -117,8 +118,9 @@ impl Execution {
         self.status = Status::Running;
         self.started_at = at;
         for (name, value) in &started.workload {
-            let held = self.held_bytes();
-            let (source, bytes) = self.limits.store_or_reference(held, value, seq, Some(name));
+            let inline_bytes = self.inline_bytes();
+            let (source, bytes) =
+                self.limits.store_or_reference(inline_bytes, value, seq, Some(name));
             trail.note(&source);
             self.workload.set(Arc::from(name.as_str()), slot(source), bytes);
         }
@@ -144,9 +146,9 @@ impl Execution {
             let before = self.rounds.insert(step.clone(), round);
             trail.push(|| UndoEntry::Round(step.clone(), before));
         }
-        let visit = (step.clone(), run);
-        let before = self.running.insert(visit.clone(), StepRun::default());
-        trail.push(|| UndoEntry::Visit(visit, before));
+        let step_run_key = (step.clone(), run);
+        let before = self.running.insert(step_run_key.clone(), StepRun::default());
+        trail.push(|| UndoEntry::StepRun(step_run_key, before));
     }
 
     fn note_child(&mut self, command: CommandId, on: &ParkReason, trail: &mut UndoLog) {
@@ -168,9 +170,9 @@ impl Execution {
 
     /// Adds a token that waits for admission.
     fn hold_token(&mut self, step: &Arc<str>, token: WaitingToken, trail: &mut UndoLog) {
-        let held = self.held.entry(step.clone()).or_default();
-        let before = held.clone();
-        held.push(token);
+        let tokens = self.held.entry(step.clone()).or_default();
+        let before = tokens.clone();
+        tokens.push(token);
         trail.push(|| UndoEntry::Held(step.clone(), before));
     }
 
@@ -250,11 +252,11 @@ impl Execution {
             self.item_ended(&command, Some(end), trail);
             return;
         }
-        let visit = (command.issued.step.clone(), command.issued.run);
-        if let Some(step_run) = self.running.get_mut(&visit) {
+        let step_run_key = (command.issued.step.clone(), command.issued.run);
+        if let Some(step_run) = self.running.get_mut(&step_run_key) {
             let before = step_run.clone();
             step_run.data = command.answer;
-            trail.push(|| UndoEntry::Visit(visit, Some(before)));
+            trail.push(|| UndoEntry::StepRun(step_run_key, Some(before)));
         }
     }
 
@@ -269,17 +271,18 @@ impl Execution {
 
     /// Ends a step run and returns it, or returns `None` if it is not active.
     fn leave(&mut self, step: &Arc<str>, run: u32, trail: &mut UndoLog) -> Option<StepRun> {
-        let visit = (step.clone(), run);
-        self.drop_loop(&visit, trail);
-        let ended = self.running.remove(&visit)?;
-        trail.push(|| UndoEntry::Visit(visit, Some(ended.clone())));
+        let step_run_key = (step.clone(), run);
+        self.drop_loop(&step_run_key, trail);
+        let ended = self.running.remove(&step_run_key)?;
+        trail.push(|| UndoEntry::StepRun(step_run_key, Some(ended.clone())));
         Some(ended)
     }
 
     fn update(&mut self, values: &Map, seq: Seq, trail: &mut UndoLog) {
         for (path, value) in values {
-            let held = self.held_bytes();
-            let (source, bytes) = self.limits.store_or_reference(held, value, seq, Some(path));
+            let inline_bytes = self.inline_bytes();
+            let (source, bytes) =
+                self.limits.store_or_reference(inline_bytes, value, seq, Some(path));
             trail.note(&source);
             let (name, before) = self.ctx.write(path, source, bytes);
             trail.push(|| UndoEntry::Variable(name, before));
@@ -289,26 +292,27 @@ impl Execution {
     /// Stores the variables that a step run set for itself.
     fn update_locals(
         &mut self,
-        visit: (Arc<str>, u32),
+        step_run_key: (Arc<str>, u32),
         values: &Map,
         seq: Seq,
         trail: &mut UndoLog,
     ) {
-        let held = self.held_bytes();
+        let inline_bytes = self.inline_bytes();
         let limits = self.limits;
-        let Some(step_run) = self.running.get_mut(&visit).filter(|_| !values.is_empty()) else {
+        let Some(step_run) = self.running.get_mut(&step_run_key).filter(|_| !values.is_empty())
+        else {
             return;
         };
         let before = step_run.clone();
-        let held = held - before.locals.bytes;
+        let inline_bytes = inline_bytes - before.locals.bytes;
         for (path, value) in values {
-            let held = held + step_run.locals.bytes;
+            let inline_bytes = inline_bytes + step_run.locals.bytes;
             let (source, bytes) =
-                limits.store_or_reference(held, value, seq, Some(&local_key(path)));
+                limits.store_or_reference(inline_bytes, value, seq, Some(&local_key(path)));
             trail.note(&source);
             step_run.locals.write(path, source, bytes);
         }
-        trail.push(|| UndoEntry::Visit(visit, Some(before)));
+        trail.push(|| UndoEntry::StepRun(step_run_key, Some(before)));
     }
 
     fn exit(
@@ -319,20 +323,21 @@ impl Execution {
         seq: Seq,
         trail: &mut UndoLog,
     ) {
-        let visit = self.leave(step, run, trail).unwrap_or_default();
+        let step_run = self.leave(step, run, trail).unwrap_or_default();
         match outcome {
             StepOutcome::Skipped => {}
             StepOutcome::Done => {
                 self.counts.completed += 1;
-                if let Some(StoredValue { slot, bytes }) = visit.data {
+                if let Some(StoredValue { slot, bytes }) = step_run.data {
                     self.set_result(step, slot, bytes, trail);
                 }
             }
             StepOutcome::Failed { failure, handled, drains } => {
                 self.counts.failed += 1;
-                let held = self.held_bytes();
+                let inline_bytes = self.inline_bytes();
                 let value = failed_value(failure);
-                let (source, bytes) = self.limits.store_or_reference(held, &value, seq, None);
+                let (source, bytes) =
+                    self.limits.store_or_reference(inline_bytes, &value, seq, None);
                 trail.note(&source);
                 self.set_result(step, slot(source), bytes, trail);
                 if *handled {

@@ -1,4 +1,5 @@
-//! What events imply outside the event log: command rows, timers, effects, spans, and blobs.
+//! Derives changes outside the event log from events: command rows, timers, effects, spans, and
+//! blobs.
 //!
 //! [`Decision::add`] is the only place that maps facts to consequences, and names every fact. Command
 //! rows are a fold of their own, [`CommandChange::from_event`], because stores verify them.

@@ -89,7 +89,7 @@ impl<'a, 'm> Draft<'a, 'm> {
             was_failing: state.is_failing(),
             before: CopiedState::from_state(state),
             drawn: moment.entropy.position(),
-            trail: UndoLog::kept(),
+            trail: UndoLog::recording(),
             state,
             moment,
         }

@@ -54,8 +54,8 @@ pub struct OpenCommand {
 
 impl OpenCommand {
     pub(crate) fn new(issued: Arc<CommandSpec>, since: Timestamp) -> Self {
-        let given = issued.config.values().chain(issued.input.values());
-        let bytes = given.map(size_of).sum();
+        let values = issued.config.values().chain(issued.input.values());
+        let bytes = values.map(size_of).sum();
         let state = CommandState::Pending;
         Self { issued, state, worker: None, since, parked: None, answer: None, bytes }
     }
@@ -273,7 +273,7 @@ impl Execution {
         const PER_STEP: usize = 256;
         const PER_COMMAND: usize = 2048;
         const PER_ITEM: usize = 96;
-        BASE + self.held_bytes()
+        BASE + self.inline_bytes()
             + self.command_bytes
             + self.loops.values().map(|repeat| repeat.ends.len() * PER_ITEM).sum::<usize>()
             + self.runs.len() * PER_STEP
@@ -299,16 +299,16 @@ impl Execution {
     }
 
     /// Returns the approximate size of the values stored inline, in bytes.
-    pub(crate) fn held_bytes(&self) -> usize {
+    pub(crate) fn inline_bytes(&self) -> usize {
         let loops = self.loops.values().map(|repeat| repeat.counters.bytes).sum::<usize>();
-        let locals = self.running.values().map(|visit| visit.locals.bytes).sum::<usize>();
+        let locals = self.running.values().map(|step_run| step_run.locals.bytes).sum::<usize>();
         self.workload.bytes + self.ctx.bytes + self.results.bytes + loops + locals
     }
 
     /// Returns the variables that the step run's commands set with `step.*`.
     pub(crate) fn locals(&self, step: &Arc<str>, run: u32) -> Arc<Names> {
-        let visit = self.running.get(&(step.clone(), run));
-        visit.map(|visit| visit.locals.names.clone()).unwrap_or_default()
+        let step_run = self.running.get(&(step.clone(), run));
+        step_run.map(|step_run| step_run.locals.names.clone()).unwrap_or_default()
     }
 
     pub(crate) fn last_run(&self, step: &str) -> u32 {

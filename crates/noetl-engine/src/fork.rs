@@ -28,17 +28,17 @@ pub const FORK_BYTES_MAX: usize = 64 << 20;
 pub(crate) fn last_quiescent_event(log: &[Event], cut: Seq) -> Option<usize> {
     let mut state = Execution::new(log.first()?.execution);
     let mut back: Vec<&Arc<str>> = Vec::new();
-    let mut found = None;
+    let mut last_index = None;
     for (place, event) in log.iter().enumerate().take_while(|(_, event)| event.seq <= cut) {
         state.apply(event);
         follow(&mut back, event);
         let around = (place.checked_sub(1).map(|before| &log[before]), log.get(place + 1));
         let is_rest = is_boundary(event, around) && !is_call_answer(&state, event);
         if back.is_empty() && is_rest && is_under_way(&state) {
-            found = Some(place);
+            last_index = Some(place);
         }
     }
-    found
+    last_index
 }
 
 /// Tracks taken arcs that close a cycle: between the exit that takes one and the entry it leads to,

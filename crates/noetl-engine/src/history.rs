@@ -127,10 +127,10 @@ impl Redecision<'_> {
         let chance = names_chance(playbook.step(ix).set.iter().flat_map(|a| a.value.templates()));
         let (step, run) = (step.clone(), *run);
         let decided = self.draft(|draft| draft.left_again(&step, run, failure.clone()));
-        let (taken, values) = decided?;
-        let taken: Vec<&str> = taken.iter().map(|name| &**name).collect();
-        if taken != names {
-            return self.differs(&step, recorded, format!("it goes {}", way(&taken)));
+        let (taken_steps, values) = decided?;
+        let taken_steps: Vec<&str> = taken_steps.iter().map(|name| &**name).collect();
+        if taken_steps != names {
+            return self.differs(&step, recorded, format!("it goes {}", way(&taken_steps)));
         }
         let set = set.unwrap_or_else(|| Value::Object(noetl_model::Map::new()));
         let values = Value::Object(values);

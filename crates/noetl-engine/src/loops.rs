@@ -165,9 +165,9 @@ impl LoopState {
         let mut bytes = 512;
         for (place, end) in self.ends.iter().enumerate() {
             results.push(match end {
-                Some(ItemOutcome::Done(kept)) => {
-                    bytes += kept.bytes;
-                    kept.slot.clone()
+                Some(ItemOutcome::Done(stored)) => {
+                    bytes += stored.bytes;
+                    stored.slot.clone()
                 }
                 Some(ItemOutcome::Failed(short)) => {
                     errors.push(serde_json::json!({

@@ -16,17 +16,17 @@ pub struct OpenSpan {
     command: CommandId,
     issued: Arc<CommandSpec>,
     /// Time the command entered its current state; `None` while it is pending.
-    taken: Option<Timestamp>,
+    claimed_at: Option<Timestamp>,
     worker: Option<Arc<str>>,
 }
 
 impl OpenSpan {
     fn new(command: CommandId, open: &OpenCommand) -> Self {
-        let is_taken = open.state != CommandState::Pending;
+        let is_claimed = open.state != CommandState::Pending;
         Self {
             command,
             issued: open.issued.clone(),
-            taken: is_taken.then_some(open.since),
+            claimed_at: is_claimed.then_some(open.since),
             worker: open.worker.clone(),
         }
     }
@@ -113,7 +113,7 @@ fn takes_over(events: &[Arc<Event>]) -> bool {
 fn issued_in(events: &[Arc<Event>], command: CommandId) -> Option<OpenSpan> {
     events.iter().find_map(|event| match &event.fact {
         Fact::CommandIssued(issued) if CommandId::from(event.id) == command => {
-            Some(OpenSpan { command, issued: issued.clone(), taken: None, worker: None })
+            Some(OpenSpan { command, issued: issued.clone(), claimed_at: None, worker: None })
         }
         _ => None,
     })
@@ -133,13 +133,13 @@ fn of_command(
         ("noetl.command.id", text(command)),
         ("noetl.step.name", step.clone().into()),
     ];
-    if let Some(OpenSpan { issued, taken, worker, .. }) = known {
+    if let Some(OpenSpan { issued, claimed_at, worker, .. }) = known {
         attributes.push(("noetl.tool.kind", issued.tool.clone().into()));
         attributes.push(("noetl.attempt", i64::from(issued.attempt).into()));
         let index = issued.item.as_ref().map(|item| i64::from(item.index).into());
         attributes.extend(index.map(|index| ("noetl.loop.index", index)));
         attributes.extend(worker.clone().map(|worker| ("noetl.worker.id", worker.into())));
-        let waited = taken.map(|taken| taken.since(from).as_millis());
+        let waited = claimed_at.map(|claimed_at| claimed_at.since(from).as_millis());
         let waited = waited.and_then(|waited| i64::try_from(waited).ok());
         attributes.extend(waited.map(|waited| ("noetl.waited_ms", waited.into())));
     }

@@ -30,7 +30,7 @@ pub(crate) struct UndoLog {
 pub(crate) enum UndoEntry {
     Generation(Arc<str>, Option<u32>),
     Round(Arc<str>, Option<u32>),
-    Visit((Arc<str>, u32), Option<StepRun>),
+    StepRun((Arc<str>, u32), Option<StepRun>),
     /// A token was added at a step.
     Token(Arc<str>),
     /// Tokens of a step were consumed; holds them.
@@ -61,7 +61,7 @@ pub(crate) struct OutstandingState {
 
 impl UndoLog {
     /// Creates an undo log that records changes.
-    pub(crate) fn kept() -> Self {
+    pub(crate) fn recording() -> Self {
         Self { changes: Some(Vec::with_capacity(16)), placed: false }
     }
 
@@ -178,11 +178,11 @@ impl UndoEntry {
             Self::Round(step, None) => {
                 state.rounds.remove(&step);
             }
-            Self::Visit(visit, Some(before)) => {
-                state.running.insert(visit, before);
+            Self::StepRun(step_run_key, Some(before)) => {
+                state.running.insert(step_run_key, before);
             }
-            Self::Visit(visit, None) => {
-                state.running.remove(&visit);
+            Self::StepRun(step_run_key, None) => {
+                state.running.remove(&step_run_key);
             }
             Self::Token(step) => {
                 let tokens = state.waiting.entry(step.clone()).or_default();
@@ -209,14 +209,14 @@ impl UndoEntry {
                 state.loops = outstanding.loops;
                 state.held = outstanding.held;
             }
-            Self::Loop(visit, Some(before)) => {
-                state.loops.insert(visit, *before);
+            Self::Loop(step_run_key, Some(before)) => {
+                state.loops.insert(step_run_key, *before);
             }
-            Self::Loop(visit, None) => {
-                state.loops.remove(&visit);
+            Self::Loop(step_run_key, None) => {
+                state.loops.remove(&step_run_key);
             }
-            Self::InLoop(visit, undo) => {
-                if let Some(repeat) = state.loops.get_mut(&visit) {
+            Self::InLoop(step_run_key, undo) => {
+                if let Some(repeat) = state.loops.get_mut(&step_run_key) {
                     repeat.undo(undo);
                 }
             }

@@ -36,17 +36,17 @@ impl ValueLimits {
         self.value_bytes > 0
     }
 
-    /// Returns the inline value, or a reference to it, and the size it adds to the state. `held` is
-    /// the size of all inline values so far.
+    /// Returns the inline value, or a reference to it, and the size it adds to the state.
+    /// `inline_bytes` is the size of all inline values so far.
     pub(crate) fn store_or_reference(
         self,
-        held: usize,
+        inline_bytes: usize,
         value: &Value,
         seq: Seq,
         key: Option<&str>,
     ) -> (ValueSource, usize) {
         let bytes = size_of(value);
-        if bytes <= self.value_bytes && held.saturating_add(bytes) <= self.total_bytes {
+        if bytes <= self.value_bytes && inline_bytes.saturating_add(bytes) <= self.total_bytes {
             (ValueSource::Held(from_json(value)), bytes)
         } else {
             let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -55,14 +55,14 @@ impl ValueLimits {
     }
 
     /// Returns the inline result of a tool, or a reference to it.
-    pub(crate) fn keep_answer(
+    pub(crate) fn store_answer(
         self,
-        held: usize,
+        inline_bytes: usize,
         data: &Value,
         reference: Option<&Arc<BlobRef>>,
         seq: Seq,
     ) -> StoredValue {
-        let (source, bytes) = self.store_or_reference(held, data, seq, None);
+        let (source, bytes) = self.store_or_reference(inline_bytes, data, seq, None);
         let Some(reference) = reference else {
             return StoredValue { slot: slot(source), bytes };
         };
@@ -190,14 +190,14 @@ pub(crate) fn size_of_slot(slot: &ValueSlot) -> usize {
 }
 
 fn size_of_parts(away: &DeferredValue) -> usize {
-    let held = |source: &ValueSource| match source {
+    let source_size = |source: &ValueSource| match source {
         ValueSource::Held(data) | ValueSource::Blob { fields: data, .. } => {
             size_of(&exact_json(data))
         }
         ValueSource::Event { .. } => 0,
         ValueSource::List(gathered) => gathered.items().iter().map(size_of_slot).sum(),
     };
-    away.parts.iter().map(|part| PART + held(&part.source)).sum()
+    away.parts.iter().map(|part| PART + source_size(&part.source)).sum()
 }
 
 /// Returns the approximate size of a value in memory, in bytes.

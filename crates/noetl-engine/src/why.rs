@@ -98,7 +98,7 @@ pub fn pending_waits(state: &Execution) -> Vec<PendingWait> {
         since: None,
         awaited,
     };
-    let held = state.held.iter().flat_map(|(step, tokens)| {
+    let admissions = state.held.iter().flat_map(|(step, tokens)| {
         let admission = |until| plain(step, WaitKind::Admission { until });
         tokens.iter().map(move |token| admission(token.until)).collect::<Vec<_>>()
     });
@@ -112,7 +112,7 @@ pub fn pending_waits(state: &Execution) -> Vec<PendingWait> {
         let (total, open, claims) = (counters.total, counters.open, counters.claims);
         plain(step, WaitKind::Items { total, ended, open, claims })
     });
-    commands.chain(held).chain(joins).chain(loops).collect()
+    commands.chain(admissions).chain(joins).chain(loops).collect()
 }
 
 fn awaited(open: &OpenCommand, stopping: bool) -> WaitKind {

@@ -82,7 +82,7 @@ pub fn engine(data: &[u8]) {
     run.check();
 }
 
-/// The examples, compiled once.
+/// Returns the examples, which are compiled once.
 fn examples() -> &'static [Arc<Playbook>] {
     static COMPILED: LazyLock<Vec<Arc<Playbook>>> = LazyLock::new(|| {
         let compiled = |text: &&str| noetl_playbook::check(text).playbook.map(Arc::new);
@@ -91,7 +91,7 @@ fn examples() -> &'static [Arc<Playbook>] {
     &COMPILED
 }
 
-/// One execution, with its log.
+/// An execution and its event log.
 struct Run {
     playbook: Arc<Playbook>,
     state: Execution,
@@ -146,17 +146,17 @@ impl Run {
     }
 
     fn load(&self, loaded: &mut DecisionValues, place: ValueRef) {
-        let found = match &place {
+        let value = match &place {
             ValueRef::Event { seq, .. } => self.log.iter().find(|event| event.seq == *seq),
             ValueRef::Blob(_) => None,
         };
-        match found {
+        match value {
             Some(event) => loaded.insert(event),
             None => loaded.insert_unreadable(place, "it is gone"),
         }
     }
 
-    /// The input that three bytes stand for. Most are about a command that is open.
+    /// Returns the input that three bytes encode. Most inputs refer to an open command.
     fn input(&self, what: u8, which: u8, how: u8) -> Input {
         let open: Vec<CommandId> = self.state.open_commands().map(|(id, _)| id).collect();
         let known = open.get(usize::from(which) % open.len().max(1));
@@ -231,7 +231,7 @@ impl Run {
         }
     }
 
-    /// What has to hold of the log and the state it led to.
+    /// Checks the invariants of the log and of the resulting state.
     fn check(&self) {
         let mut replayed = Execution::new(self.state.id());
         for (at, event) in self.log.iter().enumerate() {
@@ -279,7 +279,7 @@ fn named(how: u8, name: &str) -> Map {
     }
 }
 
-/// Data of a tool, of every type and in the shapes the examples ask for.
+/// Returns the result of a tool, of every type and in the forms that the examples expect.
 fn data(how: u8) -> Value {
     match how % 20 {
         0 => Value::Null,

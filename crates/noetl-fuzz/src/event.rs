@@ -46,7 +46,7 @@ fn replayed(rows: &[EventRow]) {
     assert_eq!(read, state, "a replayed state is its JSON");
 }
 
-/// A row from its columns. What is missing or of the wrong type is as if it were null.
+/// Parses a row from its columns. Missing columns and those of the wrong type count as null.
 fn row(line: &str) -> Option<EventRow> {
     let columns: Map = serde_json::from_str(line).ok()?;
     let number = |name: &str| columns.get(name).and_then(Value::as_i64);

@@ -1,6 +1,6 @@
 //! Inputs of two parts.
 
-/// The text before the first NUL and the bytes after it: two inputs in one.
+/// Splits an input into the text before the first NUL and the bytes after it.
 pub(crate) fn halves(data: &[u8]) -> (&[u8], &[u8]) {
     match data.iter().position(|byte| *byte == 0) {
         Some(at) => (&data[..at], &data[at + 1..]),

@@ -1,8 +1,9 @@
-//! What a broker of Kafka answers with.
+//! Fuzz target for responses of a Kafka broker.
 
 use noetl_sources::fuzzing::kafka as read;
 
-/// Where in a batch its length, its format and its checksum are, and from where on the checksum counts.
+/// Offsets in a batch of its length, format, and checksum, and of the data that the checksum
+/// covers.
 const LENGTH: usize = 8;
 const LENGTH_END: usize = 12;
 const FORMAT: usize = 16;
@@ -30,7 +31,7 @@ pub fn kafka(data: &[u8]) {
     assert!(others.iter().all(|offset| all.any(|known| known == offset)), "{others:?}");
 }
 
-/// Chance does not find checksums.
+/// Sets the checksum, which random bytes would never match.
 fn seal(bytes: &mut [u8]) {
     let mut rest = bytes;
     while rest.len() > CHECKED {

@@ -1,9 +1,9 @@
-//! What fuzzing runs: one plain function per kind of input that comes from outside.
+//! Fuzz targets: one plain function per kind of external input.
 //!
-//! A target takes any bytes. It panics when something is broken: the code under test panicked, or what
-//! has to hold of its answer does not. `fuzz/` wraps each one for libFuzzer, which looks for inputs by
-//! what code they reach; the inputs kept in `fuzz/corpus` are replayed by the tests of this crate, so
-//! what was found once stays found. Nothing here ships.
+//! A target accepts any bytes. It panics if the code under test panics or violates an invariant.
+//! `fuzz/` wraps each target for libFuzzer, which searches for inputs by code coverage. The tests
+//! of this crate replay the inputs in `fuzz/corpus`, so a fixed failure stays fixed. This crate is
+//! not part of the product.
 
 mod cron;
 mod document;

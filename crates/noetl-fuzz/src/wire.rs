@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Fuzz target for bodies of requests.
 
 use noetl_api::{
     callbacks, catalog, commands, credentials, database, events, execute, executions, internal,

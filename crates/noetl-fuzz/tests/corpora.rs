@@ -1,4 +1,4 @@
-//! Replays the inputs kept in `fuzz/corpus`: seeds, and what once broke something.
+//! Replays the inputs in `fuzz/corpus`: seeds, and inputs that once failed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
@@ -10,7 +10,7 @@ fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// The files in a directory, by name.
+/// Returns the files of a directory, sorted by name.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -18,7 +18,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Runs a target on everything that is kept for it. A panic names the input by the file printed last.
+/// Runs a target on every input of its corpus. Panics with the name of an input that fails.
 fn replay(target: &str) {
     let (_, run) = TARGETS.iter().find(|(name, _)| *name == target).unwrap();
     let inputs = files(&fuzz().join("corpus").join(target));
@@ -31,47 +31,47 @@ fn replay(target: &str) {
 }
 
 #[test]
-fn cron_expressions_that_were_kept_break_nothing() {
+fn cron_expressions_of_the_corpus_do_not_panic() {
     replay("cron");
 }
 
 #[test]
-fn documents_that_were_kept_break_nothing() {
+fn documents_of_the_corpus_do_not_panic() {
     replay("document");
 }
 
 #[test]
-fn inputs_of_the_engine_that_were_kept_break_nothing() {
+fn engine_inputs_of_the_corpus_do_not_panic() {
     replay("engine");
 }
 
 #[test]
-fn rows_that_were_kept_break_nothing() {
+fn rows_of_the_corpus_do_not_panic() {
     replay("event");
 }
 
 #[test]
-fn batches_that_were_kept_break_nothing() {
+fn batches_of_the_corpus_do_not_panic() {
     replay("kafka");
 }
 
 #[test]
-fn messages_that_were_kept_break_nothing() {
+fn messages_of_the_corpus_do_not_panic() {
     replay("message");
 }
 
 #[test]
-fn signatures_that_were_kept_break_nothing() {
+fn signatures_of_the_corpus_do_not_panic() {
     replay("signature");
 }
 
 #[test]
-fn templates_that_were_kept_break_nothing() {
+fn templates_of_the_corpus_do_not_panic() {
     replay("template");
 }
 
 #[test]
-fn bodies_that_were_kept_break_nothing() {
+fn bodies_of_the_corpus_do_not_panic() {
     replay("wire");
 }
 

@@ -1,4 +1,4 @@
-//! Counters of spans.
+//! Counters of exported and dropped spans.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -62,7 +62,7 @@ impl SpanSender {
         let mut spans = Vec::new();
         loop {
             tokio::select! {
-                taken = waiting.recv_many(&mut spans, self.batch) => if taken == 0 { break },
+                count = waiting.recv_many(&mut spans, self.batch) => if count == 0 { break },
                 () = closing.cancelled() => break,
             }
             self.gather(&mut waiting, &mut spans).await;
@@ -78,7 +78,7 @@ impl SpanSender {
             let room = self.batch - spans.len();
             tokio::select! {
                 more = timeout_at(until, waiting.recv_many(spans, room)) => {
-                    if !more.is_ok_and(|taken| taken > 0) {
+                    if !more.is_ok_and(|received| received > 0) {
                         return;
                     }
                 }
@@ -96,7 +96,7 @@ impl SpanSender {
                 () = self.last_words() => Tried::Refused(TOO_LATE.to_owned()),
             };
             match tried {
-                Tried::Taken { refused } => return self.taken(spans.len(), refused),
+                Tried::Taken { refused } => return self.record_accepted(spans.len(), refused),
                 Tried::Later { pause, .. } if tries < TRIES && !self.closing.is_cancelled() => {
                     let delay = pause.unwrap_or(RETRY.delay(tries)).min(DELAY_MAX);
                     tokio::select! {
@@ -129,7 +129,7 @@ impl SpanSender {
         for batch in batches {
             let body = encode::request(&self.resource, &batch);
             match timeout_at(until, self.attempt(body)).await {
-                Ok(Tried::Taken { refused }) => self.taken(batch.len(), refused),
+                Ok(Tried::Taken { refused }) => self.record_accepted(batch.len(), refused),
                 Ok(Tried::Refused(why) | Tried::Later { why, .. }) => self.lost(batch.len(), &why),
                 Err(_) => self.lost(batch.len(), TOO_LATE),
             }
@@ -161,7 +161,7 @@ impl SpanSender {
         }
     }
 
-    fn taken(&mut self, spans: usize, refused: usize) {
+    fn record_accepted(&mut self, spans: usize, refused: usize) {
         let refused = refused.min(spans);
         SpanCounters::add(&self.counts.exported, spans - refused);
         SpanCounters::add(&self.counts.failed, refused);

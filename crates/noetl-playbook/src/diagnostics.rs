@@ -8,7 +8,7 @@ const KEPT_MAX: usize = 500;
 
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
-    kept: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
     errors: usize,
     warnings: usize,
 }
@@ -64,17 +64,17 @@ impl Diagnostics {
 
     /// Returns the diagnostics sorted by position, with a final note if some were omitted.
     pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
-        self.kept.sort_by(|a, b| {
+        self.diagnostics.sort_by(|a, b| {
             (a.line, a.column, a.severity, a.code).cmp(&(b.line, b.column, b.severity, b.code))
         });
         // A workbook task with a mistake is decoded once for each reference to it.
-        self.kept.dedup();
-        let last = self.kept.last().map_or(SourcePos::START, |last| SourcePos {
+        self.diagnostics.dedup();
+        let last = self.diagnostics.last().map_or(SourcePos::START, |last| SourcePos {
             line: u32::try_from(last.line).unwrap_or(u32::MAX),
             column: u32::try_from(last.column).unwrap_or(u32::MAX),
         });
-        let left_out = |found: usize, what: &str| {
-            let more = found.saturating_sub(KEPT_MAX);
+        let left_out = |count: usize, what: &str| {
+            let more = count.saturating_sub(KEPT_MAX);
             (more > 0)
                 .then(|| format!("{more} more {what} are not listed; the first {KEPT_MAX} are"))
         };
@@ -85,7 +85,7 @@ impl Diagnostics {
         if let Some(message) = more.1 {
             self.keep(Severity::Warning, "W199", last, String::new(), (message, String::new()));
         }
-        self.kept
+        self.diagnostics
     }
 
     fn keep(
@@ -96,7 +96,7 @@ impl Diagnostics {
         path: String,
         (message, help): (String, String),
     ) {
-        self.kept.push(Diagnostic {
+        self.diagnostics.push(Diagnostic {
             severity,
             code,
             line: usize::try_from(at.line).unwrap_or(usize::MAX),

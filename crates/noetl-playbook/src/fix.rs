@@ -64,7 +64,7 @@ pub fn fix(text: &str) -> FixReport {
     let checked = check(body);
     let Some(before) = checked.playbook else {
         let errors = checked.diagnostics.into_iter();
-        let left = errors.filter(|found| found.severity == Severity::Error).collect();
+        let left = errors.filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
         return FixReport { text: text.to_owned(), changes: Vec::new(), left };
     };
     let before = meaning::meaning_of(&before);
@@ -75,13 +75,13 @@ pub fn fix(text: &str) -> FixReport {
     for _ in 0..PASSES_MAX {
         let Some(tree) = tree::read(&current) else { break };
         let rewrites = rewrites(&current, &tree);
-        let Some((changed, made, found)) = attempt(&current, rewrites, &before) else { break };
+        let Some((changed, made, rest)) = attempt(&current, rewrites, &before) else { break };
         current = changed;
         changes.extend(made);
-        left = found;
+        left = rest;
     }
     changes.sort_by_key(|change| (change.line, change.column));
-    left.retain(|found| REWRITTEN.contains(&found.code));
+    left.retain(|diagnostic| REWRITTEN.contains(&diagnostic.code));
     FixReport { text: format!("{mark}{current}"), changes, left }
 }
 
@@ -101,21 +101,21 @@ fn attempt(
         return None;
     }
     let (changed, made) = edits::apply(text, &rewrites);
-    if let Some(found) = same(&changed) {
-        return Some((changed, made, found));
+    if let Some(diagnostics) = same(&changed) {
+        return Some((changed, made, diagnostics));
     }
     let tried_max = TRIED_BYTES_MAX / text.len().max(1);
     let harmless = |rewrite: &Rewrite| {
         let (changed, _) = edits::apply(text, std::slice::from_ref(rewrite));
         same(&changed).is_some()
     };
-    let kept: Vec<Rewrite> = rewrites.into_iter().take(tried_max).filter(harmless).collect();
-    if kept.is_empty() {
+    let applied: Vec<Rewrite> = rewrites.into_iter().take(tried_max).filter(harmless).collect();
+    if applied.is_empty() {
         return None;
     }
-    let (changed, made) = edits::apply(text, &kept);
-    let found = same(&changed)?;
-    Some((changed, made, found))
+    let (changed, made) = edits::apply(text, &applied);
+    let diagnostics = same(&changed)?;
+    Some((changed, made, diagnostics))
 }
 
 /// Collects the possible rewrites of a document.

@@ -232,24 +232,24 @@ impl Pipeline {
 impl PipelineTask {
     /// Returns every template of the task.
     pub fn templates(&self) -> Vec<&Template> {
-        let mut found = self.tool.config.templates();
-        found.extend(self.tool.input.templates());
-        found.extend(self.set.iter().flat_map(|assignment| assignment.value.templates()));
-        found.extend(self.rules.iter().flat_map(PolicyRule::templates));
-        found
+        let mut all = self.tool.config.templates();
+        all.extend(self.tool.input.templates());
+        all.extend(self.set.iter().flat_map(|assignment| assignment.value.templates()));
+        all.extend(self.rules.iter().flat_map(PolicyRule::templates));
+        all
     }
 }
 
 impl PolicyRule {
     /// Returns every template of the rule.
     pub fn templates(&self) -> Vec<&Template> {
-        let mut found: Vec<&Template> = self.when.template().into_iter().collect();
-        found.extend(self.set.iter().flat_map(|assignment| assignment.value.templates()));
+        let mut all: Vec<&Template> = self.when.template().into_iter().collect();
+        all.extend(self.set.iter().flat_map(|assignment| assignment.value.templates()));
         if let Action::Retry(retry) = &self.action {
             let values = [&retry.attempts, &retry.delay, &retry.max_delay, &retry.jitter];
-            found.extend(values.into_iter().flatten().flat_map(ValueTemplate::templates));
+            all.extend(values.into_iter().flatten().flat_map(ValueTemplate::templates));
         }
-        found
+        all
     }
 }
 

@@ -116,8 +116,8 @@ impl<'a> Scanner<'a> {
         let inside = &self.rest[mark.len()..];
         let mut from = 0;
         let end = loop {
-            let Some(found) = inside[from..].find([quote, '\\']) else { break inside.len() };
-            let at = from + found;
+            let Some(offset) = inside[from..].find([quote, '\\']) else { break inside.len() };
+            let at = from + offset;
             if inside[at..].starts_with('\\') {
                 let escaped = inside[at + 1..].chars().next().map_or(0, char::len_utf8);
                 from = at + 1 + escaped;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_written_are_known() {
+    fn literal_keys_are_detected() {
         assert_eq!(keys("result = context.get('fetch')"), ["fetch"]);
         assert_eq!(keys("result = context[\"ctx\"]['n'] + variables.get( 'w', 1)"), ["ctx", "w"]);
         assert_eq!(keys("def main(input_data, context):\n    return context['a']\n"), ["a"]);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_use_may_reach_every_key() {
+    fn any_other_use_counts_as_access_to_every_key() {
         for code in [
             "result = context",
             "for key in context: pass",

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_keeps_its_step_however_late_it_is() {
+    fn a_late_run_does_not_shift_an_interval() {
         let every = Trigger::Every { seconds: 10 };
         assert_eq!(every.first(at(3)), Some(at(13)));
         for (after, next) in [(0, 23), (13, 23), (22, 23), (23, 33), (3613, 3623)] {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_is_read_back() {
+    fn every_policy_name_survives_a_round_trip() {
         for word in MissedRunPolicy::WORDS {
             assert_eq!(MissedRunPolicy::from_text(word).map(MissedRunPolicy::as_str), Some(*word));
         }

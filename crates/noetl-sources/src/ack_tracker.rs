@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_passed_once_everything_before_it_is_answered_for() {
+    fn the_position_advances_past_a_message_once_all_earlier_ones_are_acked() {
         let ledger = AckTracker::default();
         for place in [3, 5, 7, 9] {
             ledger.begin(place, format!("m{place}"), ());

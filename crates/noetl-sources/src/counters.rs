@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_outcome_is_on_the_page() {
+    fn the_metrics_page_lists_every_outcome() {
         let tally = MessageCounters::default();
         tally.add(|counts| counts.dispatched += 2);
         let page = tally.render();

@@ -86,11 +86,11 @@ pub(crate) fn merge_into(
         }
         _ => return auth::inject(kind, settings, credential).map_err(|failure| failure.message),
     };
-    let found = credential.kind.to_ascii_lowercase().replace('-', "_");
-    if !types.contains(&found.as_str()) {
-        let taken = types[0];
+    let actual = credential.kind.to_ascii_lowercase().replace('-', "_");
+    if !types.contains(&actual.as_str()) {
+        let expected = types[0];
         return Err(format!(
-            "credential '{}' is of type '{found}', which a {kind} source cannot use; it takes '{taken}'",
+            "credential '{}' is of type '{actual}', which a {kind} source cannot use; it takes '{expected}'",
             credential.name
         ));
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_wins_over_its_credential() {
+    fn the_document_overrides_its_credential() {
         let data = json!({"url": "redis://b", "username": "u", "password": "p", "other": 1});
         assert_eq!(
             laid("redis", json!({"url": "redis://a", "user": null}), "redis", data),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_postgres_is_not_changed_by_parts_of_another() {
+    fn a_postgres_url_in_the_document_ignores_the_host_of_its_credential() {
         let data = json!({"host": "b", "user": "u", "password": "p"});
         let settings = json!({"url": "postgres://a/d"});
         let laid = laid("postgres", settings, "postgres", data).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_is_read_wherever_it_is_kept() {
+    fn a_key_file_is_read_from_every_credential_field() {
         let file = r#"{"client_email": "a@b", "private_key": "k", "project_id": "p"}"#;
         for data in [
             json!({"service_account_json": file}),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_of_another_type_is_refused_by_name() {
+    fn a_credential_of_another_type_is_rejected_with_its_name() {
         let refused = laid("mqtt", json!({}), "nats", json!({})).unwrap_err();
         assert!(refused.contains("'prod'") && refused.contains("takes 'mqtt'"), "{refused}");
     }

@@ -65,11 +65,11 @@ impl SourceFactory for Kafka {
         let cluster = Cluster::new(settings);
         let leaders = cluster.leaders().await?;
         // Commits and lookups must not wait for fetches, so they use separate connections.
-        let words = Arc::new(GroupOffsets::new(cluster.with_own_connections()));
-        let at = begin(&cluster, &words, &leaders).await?;
+        let group_offsets = Arc::new(GroupOffsets::new(cluster.with_own_connections()));
+        let at = begin(&cluster, &group_offsets, &leaders).await?;
         let look = cluster.with_own_connections();
-        let reader = PartitionReader::new(cluster, words.clone(), leaders, at);
-        Ok(Arc::new(TopicSource { reader: Mutex::new(reader), words, look }))
+        let reader = PartitionReader::new(cluster, group_offsets.clone(), leaders, at);
+        Ok(Arc::new(TopicSource { reader: Mutex::new(reader), group_offsets, look }))
     }
 }
 
@@ -77,10 +77,10 @@ impl SourceFactory for Kafka {
 /// partition.
 async fn begin(
     cluster: &Cluster,
-    words: &GroupOffsets,
+    group_offsets: &GroupOffsets,
     leaders: &BTreeMap<TopicPartition, i32>,
 ) -> Result<BTreeMap<TopicPartition, i64>, SourceError> {
-    let known = words.read(leaders.keys().cloned().collect()).await?;
+    let known = group_offsets.read(leaders.keys().cloned().collect()).await?;
     let mut at: BTreeMap<TopicPartition, i64> = known
         .iter()
         .filter_map(|(topic_partition, at)| Some((topic_partition.clone(), (*at)?)))
@@ -97,7 +97,7 @@ async fn begin(
         let end = if is_new { OffsetEdge::Next } else { OffsetEdge::First };
         at.extend(cluster.ends(&missing, end).await?);
     }
-    words.begin(&at).await?;
+    group_offsets.begin(&at).await?;
     Ok(at)
 }
 
@@ -128,14 +128,19 @@ fn refused(what: &str, error: ResponseError) -> SourceError {
 
 struct TopicSource {
     reader: Mutex<PartitionReader>,
-    words: Arc<GroupOffsets>,
+    group_offsets: Arc<GroupOffsets>,
     look: Cluster,
 }
 
 impl TopicSource {
     fn delivery(&self, topic_partition: TopicPartition, offset: u64, message: Message) -> Delivery {
         let is_answered = AtomicBool::new(false);
-        let handle = KafkaAck { topic_partition, offset, words: self.words.clone(), is_answered };
+        let handle = KafkaAck {
+            topic_partition,
+            offset,
+            group_offsets: self.group_offsets.clone(),
+            is_answered,
+        };
         Delivery::new(message, handle)
     }
 }
@@ -144,18 +149,18 @@ impl TopicSource {
 impl Source for TopicSource {
     async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
         let mut reader = self.reader.lock().await;
-        self.words.commit_pending().await?;
-        let due = self.words.due(Instant::now(), most);
+        self.group_offsets.commit_pending().await?;
+        let due = self.group_offsets.due(Instant::now(), most);
         if !due.is_empty() {
             let again = due.into_iter();
             return Ok(again
-                .map(|(topic_partition, at, found)| self.delivery(topic_partition, at, found))
+                .map(|(topic_partition, at, message)| self.delivery(topic_partition, at, message))
                 .collect());
         }
-        let found = reader.next(most.max(1), wait).await?;
-        Ok(found
+        let fetched = reader.next(most.max(1), wait).await?;
+        Ok(fetched
             .into_iter()
-            .map(|(topic_partition, at, found)| self.delivery(topic_partition, at, found))
+            .map(|(topic_partition, at, message)| self.delivery(topic_partition, at, message))
             .collect())
     }
 
@@ -166,7 +171,7 @@ impl Source for TopicSource {
     async fn backlog(&self) -> Result<Option<u64>, SourceError> {
         let leaders = self.look.leaders().await?;
         let ends = self.look.ends(&leaders, OffsetEdge::Next).await?;
-        let passed = self.words.passed();
+        let passed = self.group_offsets.passed();
         let waiting = ends.iter().map(|(topic_partition, end)| {
             let passed = passed.get(topic_partition).copied().unwrap_or(0);
             u64::try_from(end - passed).unwrap_or(0)
@@ -180,7 +185,7 @@ impl Source for TopicSource {
 struct KafkaAck {
     topic_partition: TopicPartition,
     offset: u64,
-    words: Arc<GroupOffsets>,
+    group_offsets: Arc<GroupOffsets>,
     is_answered: AtomicBool,
 }
 
@@ -188,12 +193,12 @@ struct KafkaAck {
 impl DeliveryAck for KafkaAck {
     async fn ack(&self) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
-        self.words.done(&self.topic_partition, self.offset).await
+        self.group_offsets.done(&self.topic_partition, self.offset).await
     }
 
     async fn nack(&self, after: Duration) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
-        self.words.schedule_redelivery(&self.topic_partition, self.offset, after);
+        self.group_offsets.schedule_redelivery(&self.topic_partition, self.offset, after);
         Ok(())
     }
 
@@ -209,7 +214,11 @@ impl DeliveryAck for KafkaAck {
 impl Drop for KafkaAck {
     fn drop(&mut self) {
         if !self.is_answered.load(Ordering::Acquire) {
-            self.words.schedule_redelivery(&self.topic_partition, self.offset, Duration::ZERO);
+            self.group_offsets.schedule_redelivery(
+                &self.topic_partition,
+                self.offset,
+                Duration::ZERO,
+            );
         }
     }
 }

@@ -29,11 +29,11 @@ impl Bucket {
             reason = "whole tokens of a bucket that never holds less than none"
         )]
         let there = self.tokens as usize;
-        let taken = there.min(wanted);
+        let granted = there.min(wanted);
         #[allow(clippy::cast_precision_loss, reason = "far fewer than a float can count")]
-        let spent = taken as f64;
+        let spent = granted as f64;
         self.tokens -= spent;
-        taken
+        granted
     }
 
     /// Returns unused tokens to the bucket.
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_begun_than_the_rate_allows() {
+    fn dispatches_are_limited_to_the_rate() {
         let start = Instant::now();
         let mut bucket = Bucket::new(10.0, start);
         assert_eq!(bucket.take(100, start), 10, "a burst of one second");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn less_than_one_each_second_is_a_rate_too() {
+    fn rates_below_one_per_second_are_supported() {
         let start = Instant::now();
         let mut bucket = Bucket::new(0.5, start);
         assert_eq!(bucket.take(1, start), 1);

@@ -57,36 +57,36 @@ impl SourceFactory for Mqtt {
     ) -> Result<Arc<dyn Source>, SourceError> {
         let settings = MqttSettings::read(settings, &subscription.path)?;
         let (sender, receiver) = mpsc::channel(CAPACITY);
-        let line = Line {
+        let queue = MessageQueue {
             sender,
-            said: PendingAcks::default(),
+            acks: PendingAcks::default(),
             ids: self.ids.clone(),
             client: settings.client_id.clone(),
         };
-        let said = line.said.clone();
+        let acks = queue.acks.clone();
         let opening = async {
             match settings.version {
-                5 => v5::open(&settings, line).await.map(Client::V5),
-                _ => v4::open(&settings, line).await.map(Client::V4),
+                5 => v5::open(&settings, queue).await.map(Client::V5),
+                _ => v4::open(&settings, queue).await.map(Client::V4),
             }
         };
         let client = tokio::time::timeout(TIMEOUT, opening).await;
         let client = client
             .map_err(|_| SourceError::Away("the MQTT broker does not answer".to_owned()))??;
-        let words = Arc::new(Acker {
+        let acker = Arc::new(Acker {
             client,
-            said,
+            acks,
             redeliveries: Shared::default(),
             ids: self.ids.clone(),
             name: settings.client_id,
         });
-        Ok(Arc::new(SessionSource { receiver: Mutex::new(receiver), words }))
+        Ok(Arc::new(SessionSource { receiver: Mutex::new(receiver), acker }))
     }
 }
 
 /// A received message, independent of the protocol version.
 #[derive(Debug, Clone)]
-struct Came {
+struct ReceivedMessage {
     packet: u16,
     qos: QoS,
     message: Message,
@@ -105,22 +105,22 @@ struct Published {
 }
 
 /// Queue from a connection to the source.
-struct Line {
-    sender: mpsc::Sender<Came>,
-    said: PendingAcks,
+struct MessageQueue {
+    sender: mpsc::Sender<ReceivedMessage>,
+    acks: PendingAcks,
     ids: MessageIds,
     client: String,
 }
 
-impl Line {
+impl MessageQueue {
     /// Assigns an ID to a message and queues it.
-    fn take(&self, published: Published) {
+    fn enqueue(&self, published: Published) {
         let Published { packet, qos, topic, payload, headers, mut attributes, .. } = published;
-        let given = headers.iter().find_map(|(name, id)| {
+        let sender_id = headers.iter().find_map(|(name, id)| {
             let is_name = ["message-id", "ce-id"].iter().any(|own| name.eq_ignore_ascii_case(own));
             (is_name && !id.trim().is_empty()).then(|| id.trim().to_owned())
         });
-        let id = given.unwrap_or_else(|| {
+        let id = sender_id.unwrap_or_else(|| {
             let is_kept = qos != QoS::AtMostOnce;
             let repeated = (is_kept && published.is_repeated).then_some(packet);
             self.ids.id_of(&self.client, is_kept.then_some(packet), repeated, &topic, &payload)
@@ -135,7 +135,7 @@ impl Line {
         }
         let message = Message { id, body: payload, headers, attributes, metadata, ack_id: None };
         // The channel has room for every message that is acked.
-        let _ = self.sender.try_send(Came { packet, qos, message });
+        let _ = self.sender.try_send(ReceivedMessage { packet, qos, message });
     }
 }
 
@@ -191,18 +191,18 @@ enum Client {
 
 struct Acker {
     client: Client,
-    said: PendingAcks,
-    redeliveries: Shared<Vec<(Instant, Came)>>,
+    acks: PendingAcks,
+    redeliveries: Shared<Vec<(Instant, ReceivedMessage)>>,
     ids: MessageIds,
     name: String,
 }
 
 impl Acker {
-    fn lock_redeliveries(&self) -> MutexGuard<'_, Vec<(Instant, Came)>> {
+    fn lock_redeliveries(&self) -> MutexGuard<'_, Vec<(Instant, ReceivedMessage)>> {
         self.redeliveries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn due(&self, now: Instant, most: usize) -> Vec<Came> {
+    fn due(&self, now: Instant, most: usize) -> Vec<ReceivedMessage> {
         let mut redeliveries = self.lock_redeliveries();
         let mut due = Vec::new();
         let mut place = 0;
@@ -217,39 +217,39 @@ impl Acker {
 
     /// Sends an ack and waits until it is on the wire. Brokers match acks by packet ID, so one that
     /// waits doesn't delay others.
-    async fn ack(&self, came: &Came) -> Result<(), SourceError> {
-        if came.qos == QoS::AtMostOnce {
+    async fn ack(&self, received: &ReceivedMessage) -> Result<(), SourceError> {
+        if received.qos == QoS::AtMostOnce {
             return Ok(());
         }
-        let sent = self.said.wait_for(came.packet)?;
+        let sent = self.acks.wait_for(received.packet)?;
         let queued = match &self.client {
-            Client::V4(client) => v4::ack(client, came).await.is_ok(),
-            Client::V5(client) => v5::ack(client, came).await.is_ok(),
+            Client::V4(client) => v4::ack(client, received).await.is_ok(),
+            Client::V5(client) => v5::ack(client, received).await.is_ok(),
         };
         if !queued {
-            return Err(self.said.ended());
+            return Err(self.acks.ended());
         }
         match tokio::time::timeout(TIMEOUT, sent).await {
             Ok(Ok(())) => {
-                self.ids.forget(&self.name, came.packet);
+                self.ids.forget(&self.name, received.packet);
                 Ok(())
             }
-            Ok(Err(_)) => Err(self.said.ended()),
+            Ok(Err(_)) => Err(self.acks.ended()),
             Err(_) => Err(SourceError::Away("the MQTT broker takes no acknowledgement".to_owned())),
         }
     }
 }
 
 struct SessionSource {
-    receiver: Mutex<mpsc::Receiver<Came>>,
-    words: Arc<Acker>,
+    receiver: Mutex<mpsc::Receiver<ReceivedMessage>>,
+    acker: Arc<Acker>,
 }
 
 impl SessionSource {
-    fn delivery(&self, came: Came) -> Delivery {
-        let message = came.message.clone();
-        let words = self.words.clone();
-        Delivery::new(message, MqttAck { came, words, is_answered: AtomicBool::new(false) })
+    fn delivery(&self, received: ReceivedMessage) -> Delivery {
+        let message = received.message.clone();
+        let acker = self.acker.clone();
+        Delivery::new(message, MqttAck { received, acker, is_answered: AtomicBool::new(false) })
     }
 }
 
@@ -257,23 +257,23 @@ impl SessionSource {
 impl Source for SessionSource {
     async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
         let mut receiver = self.receiver.lock().await;
-        let mut found = self.words.due(Instant::now(), most);
-        if found.is_empty() {
+        let mut messages = self.acker.due(Instant::now(), most);
+        if messages.is_empty() {
             match tokio::time::timeout(wait, receiver.recv()).await {
                 // The broker redelivers unacked messages of an ended connection on the next one.
-                Ok(None) => return Err(self.words.said.ended()),
-                Ok(Some(came)) => found.push(came),
+                Ok(None) => return Err(self.acker.acks.ended()),
+                Ok(Some(received)) => messages.push(received),
                 Err(_) => {}
             }
         }
-        if self.words.said.lock().ended.is_some() {
-            return Err(self.words.said.ended());
+        if self.acker.acks.lock().ended.is_some() {
+            return Err(self.acker.acks.ended());
         }
-        while found.len() < most {
-            let Ok(came) = receiver.try_recv() else { break };
-            found.push(came);
+        while messages.len() < most {
+            let Ok(received) = receiver.try_recv() else { break };
+            messages.push(received);
         }
-        Ok(found.into_iter().map(|came| self.delivery(came)).collect())
+        Ok(messages.into_iter().map(|received| self.delivery(received)).collect())
     }
 
     fn ack_wait(&self) -> Duration {
@@ -286,7 +286,7 @@ impl Source for SessionSource {
 
     async fn close(&self) {
         let ended = async {
-            let is_asked = match &self.words.client {
+            let is_asked = match &self.acker.client {
                 Client::V4(client) => client.disconnect().await.is_ok(),
                 Client::V5(client) => client.disconnect().await.is_ok(),
             };
@@ -302,15 +302,15 @@ impl Source for SessionSource {
 }
 
 struct MqttAck {
-    came: Came,
-    words: Arc<Acker>,
+    received: ReceivedMessage,
+    acker: Arc<Acker>,
     is_answered: AtomicBool,
 }
 
 impl MqttAck {
     fn come_again(&self, after: Duration) {
         if !self.is_answered.swap(true, Ordering::AcqRel) {
-            self.words.lock_redeliveries().push((Instant::now() + after, self.came.clone()));
+            self.acker.lock_redeliveries().push((Instant::now() + after, self.received.clone()));
         }
     }
 }
@@ -318,7 +318,7 @@ impl MqttAck {
 #[async_trait]
 impl DeliveryAck for MqttAck {
     async fn ack(&self) -> Result<(), SourceError> {
-        self.words.ack(&self.came).await?;
+        self.acker.ack(&self.received).await?;
         self.is_answered.store(true, Ordering::Release);
         Ok(())
     }

@@ -107,12 +107,12 @@ async fn asked<T>(
 /// Classifies an error as one that needs a configuration change or one that may resolve itself.
 fn wrong(what: &str, error: &tokio_postgres::Error) -> SourceError {
     let Some(refused) = error.as_db_error() else { return SourceError::Away(chain(what, error)) };
-    let said = format!("{what}: the database says: {}", refused.message());
+    let message = format!("{what}: the database says: {}", refused.message());
     let code = refused.code().code();
     // A missing table may be created later. Errors in a statement or invalid values persist.
     match code.starts_with("42") && code != "42P01" || code.starts_with("22") {
-        true => SourceError::Settings(said),
-        false => SourceError::Away(said),
+        true => SourceError::Settings(message),
+        false => SourceError::Away(message),
     }
 }
 

@@ -39,7 +39,7 @@ const BYTES_WANTED: usize = 8 << 20;
 const COUNT_FIRST: usize = 10;
 
 /// Maximum number of acks in one request.
-const WORDS_MAX: usize = 1000;
+const ACKS_MAX: usize = 1000;
 
 /// Opens sources of kind `pubsub`.
 #[derive(Debug, Clone, Default)]
@@ -68,9 +68,9 @@ impl SourceFactory for Pubsub {
         let deadline = number(settings, "ack_deadline_secs")?.unwrap_or(DEADLINE_DEFAULT_SECS);
         let calls = Arc::new(PubsubClient::new(settings, name(settings)?, self.egress.clone())?);
         calls.look().await?;
-        let words = AckBatcher { calls, unsaid: Mutex::default(), saying: Mutex::default() };
+        let acks = AckBatcher { calls, pending: Mutex::default(), flushing: Mutex::default() };
         Ok(Arc::new(PullSource {
-            words: Arc::new(words),
+            acks: Arc::new(acks),
             deadline: deadline.clamp(10, DEADLINE_MAX_SECS),
             reader: Mutex::new(PubsubReader { asked: None, count: COUNT_FIRST }),
         }))
@@ -80,11 +80,11 @@ impl SourceFactory for Pubsub {
 /// Returns the full resource name of the subscription.
 fn name(settings: &Map) -> Result<String, SourceError> {
     let wrong = |message: &str| SourceError::Settings(message.to_owned());
-    let given = text(settings, "subscription")?
+    let configured = text(settings, "subscription")?
         .ok_or_else(|| wrong("a pubsub source needs `subscription`, the name of one that pulls"))?;
-    let name = match (given.contains('/'), text(settings, "project")?) {
-        (true, _) => given.to_owned(),
-        (false, Some(project)) => format!("projects/{project}/subscriptions/{given}"),
+    let name = match (configured.contains('/'), text(settings, "project")?) {
+        (true, _) => configured.to_owned(),
+        (false, Some(project)) => format!("projects/{project}/subscriptions/{configured}"),
         (false, None) => {
             let right =
                 "`subscription` must be projects/…/subscriptions/…, or have `project` beside it";
@@ -107,7 +107,7 @@ fn name(settings: &Map) -> Result<String, SourceError> {
 }
 
 struct PullSource {
-    words: Arc<AckBatcher>,
+    acks: Arc<AckBatcher>,
     deadline: u64,
     reader: Mutex<PubsubReader>,
 }
@@ -120,47 +120,47 @@ struct PubsubReader {
 /// Batches acks: those that arrive while a request is in flight are sent with the next.
 struct AckBatcher {
     calls: Arc<PubsubClient>,
-    unsaid: Mutex<Vec<Unsaid>>,
-    saying: Mutex<()>,
+    pending: Mutex<Vec<PendingAck>>,
+    flushing: Mutex<()>,
 }
 
-struct Unsaid {
+struct PendingAck {
     ack_id: String,
-    heard: oneshot::Sender<Result<(), SourceError>>,
+    reply: oneshot::Sender<Result<(), SourceError>>,
 }
 
 impl AckBatcher {
     async fn ack(&self, ack_id: &str) -> Result<(), SourceError> {
-        let (heard, mut hearing) = oneshot::channel();
-        self.unsaid.lock().await.push(Unsaid { ack_id: ack_id.to_owned(), heard });
+        let (reply, mut result) = oneshot::channel();
+        self.pending.lock().await.push(PendingAck { ack_id: ack_id.to_owned(), reply });
         loop {
             {
-                let _saying = tokio::select! {
+                let _flushing = tokio::select! {
                     // An earlier caller's request included this ack.
-                    answer = &mut hearing => return answer.unwrap_or_else(|_| Err(unheard())),
-                    saying = self.saying.lock() => saying,
+                    answer = &mut result => return answer.unwrap_or_else(|_| Err(missing_result())),
+                    flushing = self.flushing.lock() => flushing,
                 };
-                let batch: Vec<Unsaid> = {
-                    let mut unsaid = self.unsaid.lock().await;
-                    let count = unsaid.len().min(WORDS_MAX);
-                    unsaid.drain(..count).collect()
+                let batch: Vec<PendingAck> = {
+                    let mut pending = self.pending.lock().await;
+                    let count = pending.len().min(ACKS_MAX);
+                    pending.drain(..count).collect()
                 };
                 if !batch.is_empty() {
-                    let ids: Vec<&str> = batch.iter().map(|unsaid| &*unsaid.ack_id).collect();
-                    let said = self.calls.acknowledge(&ids).await;
-                    for unsaid in batch {
-                        let _ = unsaid.heard.send(said.clone());
+                    let ids: Vec<&str> = batch.iter().map(|pending| &*pending.ack_id).collect();
+                    let outcome = self.calls.acknowledge(&ids).await;
+                    for pending in batch {
+                        let _ = pending.reply.send(outcome.clone());
                     }
                 }
             }
-            if let Ok(answer) = hearing.try_recv() {
+            if let Ok(answer) = result.try_recv() {
                 return answer;
             }
         }
     }
 }
 
-fn unheard() -> SourceError {
+fn missing_result() -> SourceError {
     SourceError::Away("the service sent no result for the acknowledgment".to_owned())
 }
 
@@ -171,17 +171,17 @@ impl Source for PullSource {
         let mut asked = match reader.asked.take() {
             Some(asked) => asked,
             None => {
-                let (calls, count) = (self.words.calls.clone(), reader.count.min(most).max(1));
+                let (calls, count) = (self.acks.calls.clone(), reader.count.min(most).max(1));
                 tokio::spawn(async move { calls.pull(count).await })
             }
         };
-        let Ok(found) = tokio::time::timeout(wait, &mut asked).await else {
+        let Ok(received) = tokio::time::timeout(wait, &mut asked).await else {
             reader.asked = Some(asked);
             return Ok(Vec::new());
         };
         let failed = |_| SourceError::Away("the request for messages ended badly".to_owned());
-        let found = found.map_err(failed)??;
-        let messages: Vec<Message> = found.into_iter().filter_map(message).collect();
+        let received = received.map_err(failed)??;
+        let messages: Vec<Message> = received.into_iter().filter_map(message).collect();
         if messages.is_empty() {
             return Ok(Vec::new());
         }
@@ -190,10 +190,10 @@ impl Source for PullSource {
         reader.count = (BYTES_WANTED / each).clamp(1, (reader.count * 2).min(1000));
         let ids: Vec<&str> =
             messages.iter().filter_map(|message| message.ack_id.as_deref()).collect();
-        self.words.calls.hold(&ids, self.deadline).await?;
+        self.acks.calls.hold(&ids, self.deadline).await?;
         let delivered = messages.into_iter().map(|message| {
             let ack_id = message.ack_id.clone().unwrap_or_default();
-            let handle = PubsubAck { ack_id, words: self.words.clone(), deadline: self.deadline };
+            let handle = PubsubAck { ack_id, acks: self.acks.clone(), deadline: self.deadline };
             Delivery::new(message, handle)
         });
         Ok(delivered.collect())
@@ -253,19 +253,19 @@ fn message(received: Value) -> Option<Message> {
 
 struct PubsubAck {
     ack_id: String,
-    words: Arc<AckBatcher>,
+    acks: Arc<AckBatcher>,
     deadline: u64,
 }
 
 #[async_trait]
 impl DeliveryAck for PubsubAck {
     async fn ack(&self) -> Result<(), SourceError> {
-        self.words.ack(&self.ack_id).await
+        self.acks.ack(&self.ack_id).await
     }
 
     async fn nack(&self, after: Duration) -> Result<(), SourceError> {
         let after = after.as_secs_f64().ceil() as u64;
-        self.words.calls.hold(&[&self.ack_id], after.min(DEADLINE_MAX_SECS)).await
+        self.acks.calls.hold(&[&self.ack_id], after.min(DEADLINE_MAX_SECS)).await
     }
 
     async fn term(&self) -> Result<(), SourceError> {
@@ -273,7 +273,7 @@ impl DeliveryAck for PubsubAck {
     }
 
     async fn extend(&self) -> Result<(), SourceError> {
-        self.words.calls.hold(&[&self.ack_id], self.deadline).await
+        self.acks.calls.hold(&[&self.ack_id], self.deadline).await
     }
 }
 
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_is_named_whole_or_with_its_project() {
+    fn a_subscription_has_a_full_name_or_a_name_and_a_project() {
         let whole = Ok("projects/p/subscriptions/s".to_owned());
         assert_eq!(name_in(json!({"subscription": "projects/p/subscriptions/s"})), whole);
         assert_eq!(name_in(json!({"subscription": "s", "project": "p"})), whole);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_as_it_is_recorded() {
+    fn a_recorded_response_is_decoded() {
         let received = json!({
             "ackId": "UAYWLF1GSFE3GQhoUQ5PXiM_NSAoRRAJ",
             "message": {
@@ -317,14 +317,14 @@ mod tests {
             },
             "deliveryAttempt": 2,
         });
-        let found = message(received).unwrap();
+        let decoded = message(received).unwrap();
         assert_eq!(
-            (found.id.as_str(), &found.body[..]),
+            (decoded.id.as_str(), &decoded.body[..]),
             ("11536582841834193", &br#"{"order": 7}"#[..])
         );
-        assert_eq!(found.headers, [("x-a".to_owned(), "1".to_owned())]);
+        assert_eq!(decoded.headers, [("x-a".to_owned(), "1".to_owned())]);
         assert_eq!(
-            (&found.metadata["delivered"], &found.metadata["ordering_key"]),
+            (&decoded.metadata["delivered"], &decoded.metadata["ordering_key"]),
             (&json!(2), &json!("k"))
         );
         // A message may have attributes only.

@@ -52,9 +52,12 @@ impl SourceFactory for Redis {
         let settings = RedisSettings::read(settings, &subscription.path)?;
         // Reads block the connection, and acks must not wait for them.
         let reader = settings.connect().await?;
-        let words =
-            EntryAcker { connection: settings.connect().await?, settings, held: Shared::default() };
-        words.make_group().await?;
+        let acker = EntryAcker {
+            connection: settings.connect().await?,
+            settings,
+            pending: Shared::default(),
+        };
+        acker.make_group().await?;
         let reader = RedisReader {
             connection: reader,
             left: Some("0".to_owned()),
@@ -62,13 +65,13 @@ impl SourceFactory for Redis {
             claim_from: "0-0".to_owned(),
             count: COUNT_FIRST,
         };
-        Ok(Arc::new(StreamSource { reader: Mutex::new(reader), words: Arc::new(words) }))
+        Ok(Arc::new(StreamSource { reader: Mutex::new(reader), acker: Arc::new(acker) }))
     }
 }
 
 struct StreamSource {
     reader: Mutex<RedisReader>,
-    words: Arc<EntryAcker>,
+    acker: Arc<EntryAcker>,
 }
 
 struct RedisReader {
@@ -86,7 +89,7 @@ struct EntryAcker {
     connection: MultiplexedConnection,
     settings: RedisSettings,
     /// Delivered entries, with the time of redelivery if nacked.
-    held: Shared<HashMap<String, PendingEntry>>,
+    pending: Shared<HashMap<String, PendingEntry>>,
 }
 
 struct PendingEntry {
@@ -96,7 +99,7 @@ struct PendingEntry {
 
 impl EntryAcker {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, PendingEntry>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ask(&self, command: &Cmd) -> Result<Value, RedisError> {
@@ -118,36 +121,37 @@ impl EntryAcker {
         let RedisSettings { stream, group, .. } = &self.settings;
         let mut command = redis::cmd("XACK");
         command.arg(stream).arg(group).arg(id);
-        let said = self.ask(&command).await;
-        said.map(drop).map_err(|error| wrong("not acknowledged", &error))
+        let reply = self.ask(&command).await;
+        reply.map(drop).map_err(|error| wrong("not acknowledged", &error))
     }
 
     fn due(&self, now: Instant, most: usize) -> Vec<(String, Message)> {
-        let mut held = self.lock();
-        let due = held.iter_mut().filter(|(_, held)| held.redeliver_at.is_some_and(|at| at <= now));
-        let taken = due.take(most).map(|(id, held)| {
-            held.redeliver_at = None;
-            (id.clone(), held.message.clone())
+        let mut pending = self.lock();
+        let due =
+            pending.iter_mut().filter(|(_, entry)| entry.redeliver_at.is_some_and(|at| at <= now));
+        let messages = due.take(most).map(|(id, entry)| {
+            entry.redeliver_at = None;
+            (id.clone(), entry.message.clone())
         });
-        taken.collect()
+        messages.collect()
     }
 
-    fn come_again(&self, id: &str, after: Duration) {
-        if let Some(held) = self.lock().get_mut(id) {
-            held.redeliver_at = Some(Instant::now() + after);
+    fn schedule_redelivery(&self, id: &str, after: Duration) {
+        if let Some(entry) = self.lock().get_mut(id) {
+            entry.redeliver_at = Some(Instant::now() + after);
         }
     }
 }
 
 /// Classifies an error as one that needs a configuration change or one that may resolve itself.
 fn wrong(what: &str, error: &RedisError) -> SourceError {
-    let said = chain(what, error);
+    let message = chain(what, error);
     if error.kind() == ErrorKind::AuthenticationFailed {
-        return SourceError::Settings(said);
+        return SourceError::Settings(message);
     }
     match error.code() {
-        Some("NOAUTH" | "WRONGPASS" | "NOPERM" | "WRONGTYPE") => SourceError::Settings(said),
-        _ => SourceError::Away(said),
+        Some("NOAUTH" | "WRONGPASS" | "NOPERM" | "WRONGTYPE") => SourceError::Settings(message),
+        _ => SourceError::Away(message),
     }
 }
 
@@ -162,19 +166,19 @@ impl StreamSource {
     ) -> Result<Vec<RedisEntry>, RedisError> {
         let count = reader.count.min(most);
         if let Some(after) = reader.left.clone() {
-            let found = self.of_group(reader, count, None, &after).await?;
-            match found.last() {
+            let entries = self.of_group(reader, count, None, &after).await?;
+            match entries.last() {
                 Some(last) => reader.left = Some(last.id.clone()),
                 None => reader.left = None,
             }
-            if !found.is_empty() {
-                return Ok(found);
+            if !entries.is_empty() {
+                return Ok(entries);
             }
         }
         if reader.claim_at <= Instant::now() {
-            let found = self.of_others(reader, count).await?;
-            if !found.is_empty() {
-                return Ok(found);
+            let entries = self.of_others(reader, count).await?;
+            if !entries.is_empty() {
+                return Ok(entries);
             }
         }
         self.of_group(reader, count, Some(wait), ">").await
@@ -187,7 +191,7 @@ impl StreamSource {
         wait: Option<Duration>,
         after: &str,
     ) -> Result<Vec<RedisEntry>, RedisError> {
-        let RedisSettings { stream, group, consumer, .. } = &self.words.settings;
+        let RedisSettings { stream, group, consumer, .. } = &self.acker.settings;
         let mut command = redis::cmd("XREADGROUP");
         command.arg("GROUP").arg(group).arg(consumer).arg("COUNT").arg(count);
         if let Some(wait) = wait {
@@ -196,8 +200,8 @@ impl StreamSource {
         }
         command.arg("STREAMS").arg(stream).arg(after);
         reader.connection.set_response_timeout(TIMEOUT + wait.unwrap_or_default());
-        let found: Value = command.query_async(&mut reader.connection).await?;
-        Ok(entry::of_streams(found))
+        let reply: Value = command.query_async(&mut reader.connection).await?;
+        Ok(entry::of_streams(reply))
     }
 
     async fn of_others(
@@ -205,24 +209,24 @@ impl StreamSource {
         reader: &mut RedisReader,
         count: usize,
     ) -> Result<Vec<RedisEntry>, RedisError> {
-        let RedisSettings { stream, group, consumer, claim, .. } = &self.words.settings;
+        let RedisSettings { stream, group, consumer, claim, .. } = &self.acker.settings;
         let mut command = redis::cmd("XAUTOCLAIM");
         command.arg(stream).arg(group).arg(consumer);
         command.arg(u64::try_from(claim.as_millis()).unwrap_or(u64::MAX));
         command.arg(&reader.claim_from).arg("COUNT").arg(count);
-        let found: Value = command.query_async(&mut reader.connection).await?;
-        let (next, found) = entry::of_claim(found);
+        let reply: Value = command.query_async(&mut reader.connection).await?;
+        let (next, entries) = entry::of_claim(reply);
         reader.claim_from = next;
         if reader.claim_from == "0-0" {
             // The scan has reached the end of the pending entries.
             reader.claim_at = Instant::now() + *claim / 2;
         }
-        Ok(found)
+        Ok(entries)
     }
 
     fn delivery(&self, id: String, message: Message) -> Delivery {
-        let words = self.words.clone();
-        Delivery::new(message, RedisAck { id, words, is_answered: AtomicBool::new(false) })
+        let acker = self.acker.clone();
+        Delivery::new(message, RedisAck { id, acker, is_answered: AtomicBool::new(false) })
     }
 }
 
@@ -230,38 +234,38 @@ impl StreamSource {
 impl Source for StreamSource {
     async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
         let mut reader = self.reader.lock().await;
-        let due = self.words.due(Instant::now(), most);
+        let due = self.acker.due(Instant::now(), most);
         if !due.is_empty() {
             return Ok(due.into_iter().map(|(id, message)| self.delivery(id, message)).collect());
         }
-        let found = match self.read(&mut reader, most.max(1), wait).await {
+        let entries = match self.read(&mut reader, most.max(1), wait).await {
             Err(error) if matches!(error.code(), Some("NOGROUP" | "UNBLOCKED")) => {
-                self.words.make_group().await?;
+                self.acker.make_group().await?;
                 // The deleted group's pending entries are gone with it.
-                self.words.lock().clear();
+                self.acker.lock().clear();
                 return Ok(Vec::new());
             }
-            found => found.map_err(|error| wrong("entries are not read", &error))?,
+            entries => entries.map_err(|error| wrong("entries are not read", &error))?,
         };
-        let bytes: usize = found.iter().map(RedisEntry::bytes).sum();
-        if !found.is_empty() {
-            let each = (bytes / found.len()).max(1);
+        let bytes: usize = entries.iter().map(RedisEntry::bytes).sum();
+        if !entries.is_empty() {
+            let each = (bytes / entries.len()).max(1);
             reader.count = (BYTES_WANTED / each).clamp(1, reader.count.saturating_mul(2).min(1000));
         }
         let mut delivered = Vec::new();
-        for entry in found {
+        for entry in entries {
             let id = entry.id.clone();
-            let Some(message) = entry.message(&self.words.settings) else {
+            let Some(message) = entry.message(&self.acker.settings) else {
                 // The entry was deleted from the stream while it was pending.
-                self.words.ack(&id).await?;
+                self.acker.ack(&id).await?;
                 continue;
             };
             {
-                let mut held = self.words.lock();
-                if held.contains_key(&id) {
+                let mut pending = self.acker.lock();
+                if pending.contains_key(&id) {
                     continue;
                 }
-                held.insert(
+                pending.insert(
                     id.clone(),
                     PendingEntry { message: message.clone(), redeliver_at: None },
                 );
@@ -272,16 +276,16 @@ impl Source for StreamSource {
     }
 
     fn ack_wait(&self) -> Duration {
-        self.words.settings.claim
+        self.acker.settings.claim
     }
 
     async fn backlog(&self) -> Result<Option<u64>, SourceError> {
-        let RedisSettings { stream, group, .. } = &self.words.settings;
+        let RedisSettings { stream, group, .. } = &self.acker.settings;
         let mut command = redis::cmd("XINFO");
         command.arg("GROUPS").arg(stream);
-        let found = self.words.ask(&command).await;
-        let found = found.map_err(|error| wrong("the group is not known", &error))?;
-        Ok(entry::waiting(found, group))
+        let reply = self.acker.ask(&command).await;
+        let reply = reply.map_err(|error| wrong("the group is not known", &error))?;
+        Ok(entry::waiting(reply, group))
     }
 
     async fn close(&self) {}
@@ -289,22 +293,22 @@ impl Source for StreamSource {
 
 struct RedisAck {
     id: String,
-    words: Arc<EntryAcker>,
+    acker: Arc<EntryAcker>,
     is_answered: AtomicBool,
 }
 
 #[async_trait]
 impl DeliveryAck for RedisAck {
     async fn ack(&self) -> Result<(), SourceError> {
-        self.words.ack(&self.id).await?;
+        self.acker.ack(&self.id).await?;
         self.is_answered.store(true, Ordering::Release);
-        self.words.lock().remove(&self.id);
+        self.acker.lock().remove(&self.id);
         Ok(())
     }
 
     async fn nack(&self, after: Duration) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
-        self.words.come_again(&self.id, after);
+        self.acker.schedule_redelivery(&self.id, after);
         Ok(())
     }
 
@@ -314,18 +318,18 @@ impl DeliveryAck for RedisAck {
 
     /// Claims the entry again, which resets the idle time that other consumers check.
     async fn extend(&self) -> Result<(), SourceError> {
-        let RedisSettings { stream, group, consumer, .. } = &self.words.settings;
+        let RedisSettings { stream, group, consumer, .. } = &self.acker.settings;
         let mut command = redis::cmd("XCLAIM");
         command.arg(stream).arg(group).arg(consumer).arg(0).arg(&self.id).arg("JUSTID");
-        let said = self.words.ask(&command).await;
-        said.map(drop).map_err(|error| wrong("not said", &error))
+        let reply = self.acker.ask(&command).await;
+        reply.map(drop).map_err(|error| wrong("failed to extend the claim of an entry", &error))
     }
 }
 
 impl Drop for RedisAck {
     fn drop(&mut self) {
         if !self.is_answered.load(Ordering::Acquire) {
-            self.words.come_again(&self.id, Duration::ZERO);
+            self.acker.schedule_redelivery(&self.id, Duration::ZERO);
         }
     }
 }

@@ -82,11 +82,11 @@ impl HttpControlPlane {
             let Some(slot) = results.get_mut(result.index) else { continue };
             *slot = Some(match (result.execution_id, result.error) {
                 (Some(id), _) => started(&result.status, id),
-                (None, reason) => StartOutcome::Failed(told(reason.unwrap_or_default())),
+                (None, reason) => StartOutcome::Failed(batch_failure(reason.unwrap_or_default())),
             });
         }
         let silent = || {
-            let reason = "the server said nothing of it".to_owned();
+            let reason = "the server returned no result for the message".to_owned();
             StartOutcome::Failed(StartFailure {
                 of: FaultOwner::Plane,
                 code: "unavailable".to_owned(),
@@ -129,7 +129,7 @@ fn started(status: &str, id: Id) -> StartOutcome {
 }
 
 /// Classifies the error text of a batch item by the prefixes that servers use.
-fn told(reason: String) -> StartFailure {
+fn batch_failure(reason: String) -> StartFailure {
     let (of, code) = match reason.split(':').next().unwrap_or_default() {
         "Resource not found" => (FaultOwner::Playbook, "playbook_not_found"),
         "Validation error" | "Bad request" | "Conflict" => (FaultOwner::Message, "refused"),
@@ -185,14 +185,14 @@ impl ControlPlaneClient for HttpControlPlane {
     }
 
     async fn credential(&self, name: &str) -> Result<ToolCredential, ControlPlaneError> {
-        let found = self.client.ask(calls::credential(name, true)).await;
-        let found = found.map_err(|error| of_client(&error))?.value;
-        let data = match found.data {
+        let reply = self.client.ask(calls::credential(name, true)).await;
+        let reply = reply.map_err(|error| of_client(&error))?.value;
+        let data = match reply.data {
             Some(Value::Object(data)) => data,
             Some(plain) => Map::from_iter([("value".to_owned(), plain)]),
             None => Map::new(),
         };
-        Ok(ToolCredential { name: found.name, kind: found.kind, data })
+        Ok(ToolCredential { name: reply.name, kind: reply.kind, data })
     }
 
     async fn register(&self, path: &str) -> Result<SubscriptionView, ControlPlaneError> {
@@ -284,11 +284,11 @@ impl ControlPlaneClient for HttpControlPlane {
     }
 
     async fn note(&self, note: RuntimeEvent) -> Result<(), ControlPlaneError> {
-        let said = EventReportBody {
+        let body = EventReportBody {
             status: Some(note.status.to_owned()),
             ..EventReportBody::new("ingress", note.event_type, note.payload)
         };
-        let event = EventRequest { execution_id: Id::number(note.log.get()), said };
+        let event = EventRequest { execution_id: Id::number(note.log.get()), said: body };
         self.client.report(&event).await.map(|_| ()).map_err(|error| of_client(&error))
     }
 
@@ -302,8 +302,8 @@ impl ControlPlaneClient for HttpControlPlane {
             metadata: plain_map(letter.metadata),
             body_base64: STANDARD.encode(&letter.body),
         };
-        let kept = self.client.ask(calls::dead_letter(id.get(), &request)).await;
-        kept.map(|_| ()).map_err(|error| of_client(&error))
+        let reply = self.client.ask(calls::dead_letter(id.get(), &request)).await;
+        reply.map(|_| ()).map_err(|error| of_client(&error))
     }
 }
 
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn the_error_of_a_batch_names_the_responsible_side() {
-        let of = |text: &str| told(text.to_owned()).of;
+        let of = |text: &str| batch_failure(text.to_owned()).of;
         assert_eq!(of("Resource not found: Playbook not found: p"), FaultOwner::Playbook);
         assert_eq!(of("Validation error: no"), FaultOwner::Message);
         assert_eq!(of("Database error: busy"), FaultOwner::Plane);

@@ -95,15 +95,15 @@ impl Runner {
         let mut failures = 0;
         let reason = loop {
             match self.document(view).await {
-                Ok(found) if found.mode != Mode::Pull => return Some(false),
-                Ok(found) if self.parts.sources.get(found.source.as_str()).is_none() => {
+                Ok(document) if document.mode != Mode::Pull => return Some(false),
+                Ok(document) if self.parts.sources.get(document.source.as_str()).is_none() => {
                     break format!(
                         "this runtime has no source of kind '{}'",
-                        found.source.as_str()
+                        document.source.as_str()
                     );
                 }
                 // Such a subscription is activated from outside, not by this runtime.
-                Ok(found) if found.activation == Activation::Scheduled => {
+                Ok(document) if document.activation == Activation::Scheduled => {
                     return Some(view.state != SubscriptionState::Registered);
                 }
                 Ok(_) => return Some(true),
@@ -134,8 +134,8 @@ impl Runner {
         let plane = &self.parts.plane;
         let changed = plane.changed(view);
         tokio::pin!(changed);
-        let held = tokio::select! {
-            held = SubscriptionLease::take(plane, view, &self.parts.terms) => Arc::new(held),
+        let lease = tokio::select! {
+            lease = SubscriptionLease::take(plane, view, &self.parts.terms) => Arc::new(lease),
             moved = &mut changed => return NextAction::Moved(moved),
             () = self.stop.cancelled() => {
                 self.leave(view).await;
@@ -143,19 +143,19 @@ impl Runner {
             }
         };
         let end = CancellationToken::new();
-        let work = self.work(view, &held, &end);
+        let work = self.work(view, &lease, &end);
         tokio::pin!(work);
         let next = tokio::select! {
             biased;
             () = self.stop.cancelled() => NextAction::Stopped,
             moved = &mut changed => NextAction::Moved(moved),
-            () = held.lost() => NextAction::Lost,
+            () = lease.lost() => NextAction::Lost,
             // `work` returns only after `end` is cancelled.
             () = &mut work => return NextAction::Lost,
         };
         let is_last = matches!(next, NextAction::Stopped)
             && self.parts.at_end == ShutdownAction::Deactivate
-            && !held.is_awaited();
+            && !lease.is_awaited();
         if is_last {
             self.ask(view, SubscriptionAction::Drain).await;
         }
@@ -165,8 +165,8 @@ impl Runner {
         if is_last {
             self.ask(view, SubscriptionAction::Deactivate).await;
         }
-        held.look_at(None);
-        held.release().await;
+        lease.look_at(None);
+        lease.release().await;
         next
     }
 
@@ -175,7 +175,7 @@ impl Runner {
     async fn work(
         &self,
         view: &SubscriptionView,
-        held: &Arc<SubscriptionLease>,
+        lease: &Arc<SubscriptionLease>,
         end: &CancellationToken,
     ) {
         let trouble = OutageLog::source(&self.parts.plane, view);
@@ -188,7 +188,7 @@ impl Runner {
             let reason = match opened {
                 Ok(OpenPipeline { subscription, source, spool }) => {
                     trouble.end("connected").await;
-                    held.look_at(Some(source.clone()));
+                    lease.look_at(Some(source.clone()));
                     let begun = Instant::now();
                     let flow = FetchLoop {
                         plane: self.parts.plane.clone(),
@@ -196,12 +196,12 @@ impl Runner {
                         subscription,
                         source: source.clone(),
                         spool,
-                        held: held.clone(),
+                        lease: lease.clone(),
                         memory: self.memory.clone(),
                         end: end.clone(),
                     };
                     let ended = flow.run().await;
-                    held.look_at(None);
+                    lease.look_at(None);
                     source.close().await;
                     if begun.elapsed() >= WELL_AFTER {
                         failures = 0;
@@ -276,10 +276,11 @@ impl Runner {
         let read = tokio::task::spawn_blocking(move || check_subscription(&text)).await;
         let read = read.map_err(|_| Unready::Settings("the document cannot be read".to_owned()))?;
         let wrong = || {
-            let is_error = |found: &&Diagnostic| found.severity == Severity::Error;
+            let is_error = |diagnostic: &&Diagnostic| diagnostic.severity == Severity::Error;
             let first = read.diagnostics.iter().find(is_error);
-            let said = first.map_or_else(String::new, |found| format!(": {}", found.message));
-            Unready::Settings(format!("the document '{path}' has errors{said}"))
+            let detail =
+                first.map_or_else(String::new, |diagnostic| format!(": {}", diagnostic.message));
+            Unready::Settings(format!("the document '{path}' has errors{detail}"))
         };
         // The path of the registration takes precedence over the one in the document.
         let subscription = read.subscription.clone().ok_or_else(wrong)?;

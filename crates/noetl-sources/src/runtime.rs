@@ -51,7 +51,7 @@ impl SubscriptionRuntime {
         options: Options,
     ) -> Self {
         let stop = CancellationToken::new();
-        let all = All {
+        let all = AllSubscriptions {
             parts: parts(plane, sources, options, ShutdownAction::Leave),
             stop: stop.clone(),
         };
@@ -68,7 +68,7 @@ impl SubscriptionRuntime {
     ) -> Self {
         let stop = CancellationToken::new();
         let parts = parts(plane, sources, options, ShutdownAction::Deactivate);
-        let one = One { parts, path, stop: stop.clone() };
+        let one = SingleSubscription { parts, path, stop: stop.clone() };
         Self { stop, task: tokio::spawn(one.run()) }
     }
 
@@ -99,12 +99,12 @@ fn parts(
     RuntimeDeps { plane, sources, terms, at_end }
 }
 
-struct All {
+struct AllSubscriptions {
     parts: RuntimeDeps,
     stop: CancellationToken,
 }
 
-impl All {
+impl AllSubscriptions {
     async fn run(self) {
         let mut running: JoinSet<(SubscriptionView, RunnerExit)> = JoinSet::new();
         // Status of each subscription when its runner started, or when the runner found that this
@@ -196,13 +196,13 @@ fn forget(
     }
 }
 
-struct One {
+struct SingleSubscription {
     parts: RuntimeDeps,
     path: String,
     stop: CancellationToken,
 }
 
-impl One {
+impl SingleSubscription {
     async fn run(self) {
         let mut failures = 0;
         let view = loop {

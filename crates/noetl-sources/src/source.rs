@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_becomes_a_name_that_every_source_can_spell() {
+    fn a_path_becomes_a_name_that_is_valid_for_every_source() {
         assert_eq!(name_of("subscriptions/orders"), "noetl_subscriptions_orders");
         assert_eq!(name_of("a.b c>*é"), "noetl_a_b_c___");
     }

@@ -44,7 +44,7 @@ pub(crate) struct Spool {
     on_full: OnFull,
     age_max: Option<Duration>,
     next: AtomicU64,
-    held: Mutex<SpoolUsage>,
+    usage: Mutex<SpoolUsage>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Spool {
         let prefix = subscription.to_string();
         let listed = storage.list(&prefix).await?;
         let last = listed.last().and_then(|listed| entry::number_of(&listed.name));
-        let held = SpoolUsage {
+        let usage = SpoolUsage {
             entries: listed.len() as u64,
             bytes: listed.iter().map(|listed| listed.bytes).sum(),
         };
@@ -84,7 +84,7 @@ impl Spool {
             age_max: retention.max_age_hours.map(|hours| Duration::from_secs(hours * 3600)),
             // Greater than every existing number, even if the clock of an earlier writer was ahead.
             next: AtomicU64::new(now().max(last.map_or(0, |last| last + 1))),
-            held: Mutex::new(held),
+            usage: Mutex::new(usage),
         }))
     }
 
@@ -113,8 +113,8 @@ impl Spool {
         let text = entry::write(message, now());
         let bytes = text.len() as u64;
         {
-            let mut held = self.lock();
-            if held.bytes.saturating_add(bytes) > self.bytes_max {
+            let mut usage = self.lock();
+            if usage.bytes.saturating_add(bytes) > self.bytes_max {
                 match self.on_full {
                     OnFull::StopAcking => return Ok(SpoolOutcome::Full),
                     OnFull::DropToDlq => return Ok(SpoolOutcome::Aside),
@@ -122,8 +122,8 @@ impl Spool {
                 }
             }
             // Counted before the write, so that concurrent writes cannot all find room.
-            held.entries += 1;
-            held.bytes += bytes;
+            usage.entries += 1;
+            usage.bytes += bytes;
         }
         let name = entry::name(&self.prefix, number);
         let put = self.storage.put(&name, text).await;
@@ -162,13 +162,13 @@ impl Spool {
     }
 
     fn forget(&self, bytes: u64) {
-        let mut held = self.lock();
-        held.entries = held.entries.saturating_sub(1);
-        held.bytes = held.bytes.saturating_sub(bytes);
+        let mut usage = self.lock();
+        usage.entries = usage.entries.saturating_sub(1);
+        usage.bytes = usage.bytes.saturating_sub(bytes);
     }
 
     fn lock(&self) -> MutexGuard<'_, SpoolUsage> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

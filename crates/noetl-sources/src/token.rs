@@ -49,14 +49,14 @@ impl CachedToken {
         request: impl FnOnce() -> Result<RequestBuilder, SourceError>,
     ) -> Result<String, SourceError> {
         // Locked during the request, so that concurrent callers share one token.
-        let mut kept = self.0.lock().await;
-        if let Some((token, until)) = &*kept
+        let mut cached = self.0.lock().await;
+        if let Some((token, until)) = &*cached
             && Instant::now() < *until
         {
             return Ok(token.clone());
         }
         let (token, lasts) = ask(request()?).await?;
-        *kept = Some((token.clone(), Instant::now() + lasts.saturating_sub(MARGIN)));
+        *cached = Some((token.clone(), Instant::now() + lasts.saturating_sub(MARGIN)));
         Ok(token)
     }
 
@@ -68,23 +68,25 @@ impl CachedToken {
 /// Sends a token request. Returns the token and its lifetime.
 async fn ask(request: RequestBuilder) -> Result<(String, Duration), SourceError> {
     let away = |error: reqwest::Error| {
-        SourceError::Away(chain("no token is given out", &error.without_url()))
+        SourceError::Away(chain("failed to get a token", &error.without_url()))
     };
     let answer = request.timeout(TIMEOUT).send().await.map_err(away)?;
     let status = answer.status();
-    let said: Value = answer.json().await.unwrap_or_default();
+    let body: Value = answer.json().await.unwrap_or_default();
     if !status.is_success() {
-        let reason = said.get("error_description").or_else(|| said.get("error"));
+        let reason = body.get("error_description").or_else(|| body.get("error"));
         let reason = reason.and_then(Value::as_str).unwrap_or("no reason given");
-        let message = format!("no token is given out: {status}: {reason}");
+        let message = format!("failed to get a token: {status}: {reason}");
         return Err(match status.is_client_error() {
             true => SourceError::Settings(message),
             false => SourceError::Away(message),
         });
     }
-    let Some(token) = said.get("access_token").and_then(Value::as_str) else {
-        return Err(SourceError::Away("who gives out tokens answers without one".to_owned()));
+    let Some(token) = body.get("access_token").and_then(Value::as_str) else {
+        return Err(SourceError::Away(
+            "the response of the token endpoint has no token".to_owned(),
+        ));
     };
-    let lasts = said.get("expires_in").and_then(Value::as_u64).unwrap_or(0);
+    let lasts = body.get("expires_in").and_then(Value::as_u64).unwrap_or(0);
     Ok((token.to_owned(), Duration::from_secs(lasts)))
 }

@@ -272,14 +272,14 @@ impl<'s> Evaluation<'s> {
                 return Err(EvalError::new(format!("cannot slice {} ({kind})", show(&of))));
             }
         };
-        let taken = places(items.len(), start, stop, step)?
+        let selected = places(items.len(), start, stop, step)?
             .into_iter()
             .filter_map(|place| items.get(place).cloned());
         if of.kind() == ValueKind::String {
-            let text: String = taken.filter_map(|c| c.as_str().map(str::to_owned)).collect();
+            let text: String = selected.filter_map(|c| c.as_str().map(str::to_owned)).collect();
             return Ok(Data::from(text));
         }
-        Ok(taken.collect::<Vec<_>>().into())
+        Ok(selected.collect::<Vec<_>>().into())
     }
 
     fn bound(&mut self, expr: Option<&Expr>) -> Result<Option<i64>, EvalError> {

@@ -13,7 +13,7 @@ use super::data::Data;
 #[derive(Clone, Default)]
 pub struct KeychainNames {
     declared: BTreeSet<Arc<str>>,
-    found: BTreeMap<Arc<str>, Data>,
+    resolved: BTreeMap<Arc<str>, Data>,
 }
 
 /// Shows the names of the entries, never their contents.
@@ -26,21 +26,21 @@ impl std::fmt::Debug for KeychainNames {
 impl KeychainNames {
     /// Creates a keychain that declares these entries.
     pub fn new(declared: impl IntoIterator<Item = Arc<str>>) -> Self {
-        Self { declared: declared.into_iter().collect(), found: BTreeMap::new() }
+        Self { declared: declared.into_iter().collect(), resolved: BTreeMap::new() }
     }
 
     /// Stores the fields of a resolved entry.
     pub fn insert(&mut self, name: Arc<str>, fields: Data) {
-        self.found.insert(name, fields);
+        self.resolved.insert(name, fields);
     }
 
     /// Discards resolved entries, so that templates request them again.
     pub fn forget(&mut self) {
-        self.found.clear();
+        self.resolved.clear();
     }
 
     pub(super) fn find(&self, name: &str) -> Lookup<'_> {
-        match (self.found.get(name), self.declared.get(name)) {
+        match (self.resolved.get(name), self.declared.get(name)) {
             (Some(fields), _) => Lookup::Found(fields),
             (None, Some(name)) => Lookup::Wanted(name.clone()),
             (None, None) => Lookup::Refused(self.undeclared(name)),

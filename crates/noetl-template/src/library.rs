@@ -222,11 +222,15 @@ fn is_bool(value: &Data, wanted: bool) -> bool {
 }
 
 /// Returns an argument given by position or by name.
-fn argument<'a, T>(given: Option<T>, named: &'a Kwargs, name: &'a str) -> Result<Option<T>, Error>
+fn argument<'a, T>(
+    positional: Option<T>,
+    named: &'a Kwargs,
+    name: &'a str,
+) -> Result<Option<T>, Error>
 where
     Option<T>: ArgType<'a, Output = Option<T>>,
 {
-    match given {
+    match positional {
         Some(value) => Ok(Some(value)),
         None => named.get(name),
     }

@@ -52,7 +52,7 @@ pub(super) fn items(data: &Data) -> Option<Data> {
 /// Returns an item by any key: an index of a list or text, from the end if negative, or a map's
 /// key.
 pub(super) fn item(data: &Data, key: &Data) -> Data {
-    let found = match data.kind() {
+    let selected = match data.kind() {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::String => {
             let length = data.len().unwrap_or(0);
             place(key, length).and_then(|place| match data.as_str() {
@@ -68,7 +68,7 @@ pub(super) fn item(data: &Data, key: &Data) -> Data {
             })
         }
     };
-    found.unwrap_or(Data::UNDEFINED)
+    selected.unwrap_or(Data::UNDEFINED)
 }
 
 fn place(key: &Data, length: usize) -> Option<usize> {

@@ -43,11 +43,11 @@ impl LoadedValues {
 
     /// Returns `true` if a load was attempted, successfully or not.
     pub fn has(&self, place: &ValueRef) -> bool {
-        let found = match place {
+        let is_loaded = match place {
             ValueRef::Event { seq, .. } => self.events.contains(seq),
             ValueRef::Blob(reference) => self.blobs.contains_key(&reference.digest),
         };
-        found || self.lost_because(place).is_some()
+        is_loaded || self.lost_because(place).is_some()
     }
 
     fn lost_because(&self, place: &ValueRef) -> Option<&str> {
@@ -141,24 +141,24 @@ impl ValueLoader {
     }
 
     fn source(&self, source: &ValueSource) -> Option<Data> {
-        let found = match source {
+        let value = match source {
             ValueSource::Held(data) => return Some(data.clone()),
             ValueSource::Event { seq, key, .. } => self.loaded.values.get(&(*seq, key.clone())),
             ValueSource::Blob { reference, .. } => self.loaded.blobs.get(&reference.digest),
             ValueSource::List(gathered) => return self.list(gathered),
         };
-        if found.is_none()
+        if value.is_none()
             && let Some(place) = source.place()
         {
             self.note(place);
         }
-        found.cloned()
+        value.cloned()
     }
 
     /// Returns a gathered list. Looks up all items even if one is missing, so that all missing
     /// items are recorded.
     fn list(&self, gathered: &ValueList) -> Option<Data> {
-        if let Some(whole) = gathered.held() {
+        if let Some(whole) = gathered.inline() {
             return Some(whole);
         }
         let items: Vec<Data> = gathered.items().iter().map(|item| self.data(item)).collect();

@@ -108,7 +108,7 @@ pub(super) fn compare(
         Comparison::Greater => ordering(Ordering::is_gt),
         Comparison::GreaterOrEqual => ordering(Ordering::is_ge),
         Comparison::In => contains(right, left),
-        Comparison::NotIn => contains(right, left).map(|found| !found),
+        Comparison::NotIn => contains(right, left).map(|contains_item| !contains_item),
     }
 }
 

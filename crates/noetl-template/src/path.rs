@@ -273,8 +273,8 @@ fn refused(why: String, scope: &Scope) -> View<'static> {
     View::Plain(Data::UNDEFINED)
 }
 
-fn result_view(found: Option<(&Arc<str>, &ValueSlot)>) -> View<'static> {
-    match found {
+fn result_view(result: Option<(&Arc<str>, &ValueSlot)>) -> View<'static> {
+    match result {
         Some((name, slot)) => View::Result(slot.clone(), Some(name.clone())),
         None => View::Plain(Data::UNDEFINED),
     }

@@ -1,4 +1,4 @@
-//! Template strings.
+//! Template strings and the values that contain them.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Tests by theme.
+//! Tests of templates by topic.
 
 mod away;
 mod conditions;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::{Guard, Names, Scope, Template, from_json, from_json_owned};
 
-/// A scope whose workload is `workload`.
+/// Returns a scope with this workload.
 fn scope(workload: Value) -> Scope {
     Scope { workload: names(workload), ..Scope::default() }
 }
@@ -56,7 +56,7 @@ fn check(expression: &str, expected: Value) {
     assert_eq!(render(json!({}), &template), expected, "{template}");
 }
 
-/// The message of an expression that cannot be evaluated.
+/// Returns the error message of an expression that fails to evaluate.
 #[track_caller]
 fn error_of(workload: Value, template: &str) -> String {
     let template = Template::parse(template).unwrap();

@@ -94,13 +94,13 @@ impl ValueList {
     }
 
     /// Returns the list if all items are in memory.
-    pub fn held(&self) -> Option<Data> {
+    pub fn inline(&self) -> Option<Data> {
         let gather = || {
-            let held = self.items.iter().map(|item| match item {
+            let inline = self.items.iter().map(|item| match item {
                 ValueSlot::Held(data) => Some(data.clone()),
                 ValueSlot::Away(_) => None,
             });
-            held.collect::<Option<Vec<Data>>>().map(Data::from)
+            inline.collect::<Option<Vec<Data>>>().map(Data::from)
         };
         self.whole.get_or_init(gather).clone()
     }
@@ -159,7 +159,7 @@ impl ValueSlot {
             }
             parts if parts.iter().all(|part| part.path.len() == 1) => {
                 let part = parts.iter().find(|part| &*part.path[0] == key)?;
-                part.source.held()
+                part.source.inline()
             }
             _ => None,
         }
@@ -206,9 +206,9 @@ impl ValueSlot {
                 parts
             }
         };
-        let held: Option<Vec<Data>> = parts.iter().map(|part| part.source.held()).collect();
-        match held {
-            Some(held) => Self::Held(merged(&parts, &held)),
+        let inline: Option<Vec<Data>> = parts.iter().map(|part| part.source.inline()).collect();
+        match inline {
+            Some(inline) => Self::Held(merged(&parts, &inline)),
             None => Self::Away(Arc::new(DeferredValue { parts })),
         }
     }
@@ -224,18 +224,18 @@ fn overwrite(parts: &mut Vec<ValuePatch>, part: ValuePatch) {
 }
 
 impl ValueSource {
-    fn held(&self) -> Option<Data> {
+    fn inline(&self) -> Option<Data> {
         match self {
             Self::Held(data) => Some(data.clone()),
             Self::Event { .. } | Self::Blob { .. } => None,
-            Self::List(gathered) => gathered.held(),
+            Self::List(gathered) => gathered.inline(),
         }
     }
 
     /// Adds all references to load for the source.
     fn add_places(&self, places: &mut Vec<ValueRef>) {
         match self {
-            Self::List(gathered) if gathered.held().is_none() => {
+            Self::List(gathered) if gathered.inline().is_none() => {
                 places.extend(gathered.items().iter().flat_map(ValueSlot::places));
             }
             source => places.extend(source.place()),

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_passes_only_when_advanced() {
+    fn time_advances_only_when_requested() {
         let clock = SimClock::default();
         assert_eq!(clock.now().to_string(), "2026-01-01T00:00:00Z");
         assert_eq!(clock.now(), clock.now());

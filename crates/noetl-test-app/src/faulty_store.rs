@@ -1,4 +1,4 @@
-//! A store that fails or blocks calls when a test says so.
+//! A store that fails or blocks calls on request of a test.
 
 mod auxiliary;
 mod coordination;

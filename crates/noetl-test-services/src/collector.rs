@@ -164,6 +164,6 @@ fn text(pair: &KeyValue) -> (String, String) {
 
 /// Returns the value of a span's attribute as text, or an empty text if the span lacks it.
 pub fn attribute(span: &Span, name: &str) -> String {
-    let found = span.attributes.iter().find(|pair| pair.key == name);
-    found.map(|pair| text(pair).1).unwrap_or_default()
+    let matching = span.attributes.iter().find(|pair| pair.key == name);
+    matching.map(|pair| text(pair).1).unwrap_or_default()
 }

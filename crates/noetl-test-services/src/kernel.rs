@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_names_the_step_host_its_error_and_the_features() {
+    fn a_missing_step_host_is_reported_with_its_error_and_features() {
         let needed = [KernelFeature::Landlock, KernelFeature::Namespaces];
         let text = failure(&needed, Path::new("/not/there"), "no such file");
         for part in ["step host /not/there is missing", "Landlock, namespaces", "no such file"] {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "step host /not/there is missing")]
-    fn a_test_without_a_step_host_fails_where_the_kernel_lacks_nothing() {
+    fn a_missing_step_host_fails_tests_on_a_capable_kernel() {
         not_isolated(&[], Path::new("/not/there"), "no such file");
     }
 }

@@ -34,7 +34,7 @@ pub fn missing(part: &str, install: &str) {
 /// Records that this machine cannot offer `part`, such as a kernel feature or a root user. The
 /// calling test returns early, under CI too.
 ///
-/// `remedy` says what the machine would need.
+/// `remedy` names what the machine needs.
 #[track_caller]
 pub fn unsupported(part: &str, remedy: &str) {
     record(part, remedy, Location::caller());
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_named_by_its_thread_or_by_the_calling_line() {
+    fn test_names_come_from_the_thread_or_the_calling_line() {
         let caller = Location::caller();
         assert_eq!(test_name(Some("redis::a_test"), caller), "redis::a_test");
         for unnamed in [None, Some("main"), Some("tokio-rt-worker")] {

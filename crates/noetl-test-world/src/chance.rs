@@ -48,7 +48,7 @@ mod tests {
     use super::Chance;
 
     #[test]
-    fn a_seed_and_a_purpose_make_a_stream() {
+    fn a_seed_and_a_purpose_determine_the_random_numbers() {
         let draw = |seed, purpose| {
             let mut chance = Chance::new(seed, purpose);
             [chance.next(), chance.next()]
@@ -65,7 +65,7 @@ mod tests {
         for wanted in 3..=5 {
             assert!(drawn.contains(&wanted));
         }
-        assert!(drawn.iter().all(|found| (3..=5).contains(found)));
+        assert!(drawn.iter().all(|number| (3..=5).contains(number)));
         assert_eq!(chance.below(0), 0);
     }
 }

@@ -118,7 +118,7 @@ impl Calls {
     ) -> Result<Vec<Committed>, StoreError> {
         self.before("commit").await?;
         if !is_locked {
-            self.scene.unheld(&batch).await;
+            self.scene.unlocked(&batch).await;
             self.scene.gate(self.life).await;
         }
         let outcomes = self.scene.write(&self.who, batch)?;

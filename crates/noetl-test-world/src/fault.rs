@@ -96,7 +96,7 @@ impl FromStr for Fault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|fault| fault.as_str() == text);
-        found.ok_or_else(|| format!("unknown fault '{text}'"))
+        let parsed = Self::ALL.into_iter().find(|fault| fault.as_str() == text);
+        parsed.ok_or_else(|| format!("unknown fault '{text}'"))
     }
 }

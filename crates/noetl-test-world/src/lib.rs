@@ -77,12 +77,13 @@ pub fn simulate(config: &SimConfig) -> SimReport {
         if let Some(violation) = calm.violation {
             report.violation = Some(format!("without faults: {violation}"));
         }
-        for (number, (found, wanted)) in
-            outcomes.iter().filter_map(|(key, found)| Some((key, (found, expected.get(key)?))))
+        for (number, (actual, expected_outcome)) in
+            outcomes.iter().filter_map(|(key, actual)| Some((key, (actual, expected.get(key)?))))
         {
-            if found != wanted && report.violation.is_none() {
-                let violation =
-                    format!("start {number} ended as {found}, without faults as {wanted}");
+            if actual != expected_outcome && report.violation.is_none() {
+                let violation = format!(
+                    "start {number} ended as {actual}, without faults as {expected_outcome}"
+                );
                 report.violation = Some(violation);
             }
         }

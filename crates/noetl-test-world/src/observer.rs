@@ -17,7 +17,7 @@ use noetl_store::{
 
 use super::stream::Logs;
 
-/// What is known of one execution from what was appended to it.
+/// State of one execution, folded from its appended events.
 struct Seen {
     state: Execution,
     /// Commands, and whether they are claimed; `None` once they are over.
@@ -32,7 +32,7 @@ pub(crate) struct Observer {
     seen: BTreeMap<ExecutionId, Seen>,
     ids: BTreeSet<EventId>,
     labels: BTreeMap<ExecutionId, usize>,
-    /// How many events were appended.
+    /// Number of appended events.
     pub(crate) events: u64,
     /// The first thing that was wrong.
     pub(crate) first_wrong: Option<String>,
@@ -49,7 +49,7 @@ impl Observer {
         format!("x{}", self.labels.entry(execution).or_insert(next))
     }
 
-    /// Takes note of an append, and says it in a few words.
+    /// Records an append, and describes it in one line.
     pub(crate) fn appended(
         &mut self,
         append: &Append,
@@ -85,7 +85,7 @@ impl Observer {
         words
     }
 
-    /// Looks at all executions that are under way: whatever they wait for must be on its way.
+    /// Checks that every pending wait of a running execution has something that will end it.
     pub(crate) fn look(&mut self, store: &MemoryStore) {
         let mut problems = Vec::new();
         for (execution, seen) in self.seen.iter().filter(|(_, seen)| !seen.ended) {
@@ -108,7 +108,7 @@ impl Observer {
         self.seen.keys().map(|execution| (*execution, ids(*execution))).collect()
     }
 
-    /// What is still under way, in words.
+    /// Describes the unfinished executions.
     pub(crate) fn unfinished(&self) -> Vec<String> {
         let open = self.seen.iter().filter(|(_, seen)| !seen.ended);
         open.map(|(execution, seen)| {
@@ -145,9 +145,9 @@ impl Observer {
         }
     }
 
-    /// How an execution ended, and how often each of its steps was left; nothing when a step of it, or
-    /// of one that it called, was given up because its workers were lost too often, which no run
-    /// without faults knows.
+    /// Returns the status of an execution and the number of exits of each step. Returns `None` if a
+    /// step of it, or of an execution it called, failed because its workers were lost too often:
+    /// runs without faults have no such failure.
     pub(crate) fn outcome(&self, execution: ExecutionId, store: &MemoryStore) -> Option<String> {
         if was_given_up(execution, store) {
             return None;
@@ -233,7 +233,7 @@ impl Seen {
     }
 }
 
-/// How a row differs from the state its log makes.
+/// Returns the first difference between a row and the state folded from its log.
 fn differs(append: &Append, state: &Execution) -> Option<String> {
     let (row, summary) = (&append.row, state.summary());
     let status = match summary.status {
@@ -260,7 +260,7 @@ fn differs(append: &Append, state: &Execution) -> Option<String> {
     (says != is).then(|| format!("its row says {says:?}, its log makes {is:?}"))
 }
 
-/// What an execution waits for although nothing will bring it.
+/// Returns the waits of an execution that nothing will end.
 fn unsupported(state: &Execution, store: &MemoryStore) -> Vec<String> {
     if state.status() != Status::Running {
         return Vec::new();
@@ -317,14 +317,14 @@ fn log_of(execution: ExecutionId, store: &MemoryStore) -> Vec<Event> {
 }
 
 fn due_of(store: &MemoryStore, execution: ExecutionId) -> Vec<TimerRow> {
-    let found = store.timers_of(execution).now_or_never();
-    found.and_then(Result::ok).unwrap_or_default()
+    let timers = store.timers_of(execution).now_or_never();
+    timers.and_then(Result::ok).unwrap_or_default()
 }
 
 fn is_running(store: &MemoryStore, execution: ExecutionId) -> bool {
-    let found = store.execution(&Tenant::default(), execution).now_or_never();
-    let found = found.and_then(Result::ok).flatten();
-    found.is_some_and(|row| !row.status.is_final())
+    let execution_row = store.execution(&Tenant::default(), execution).now_or_never();
+    let execution_row = execution_row.and_then(Result::ok).flatten();
+    execution_row.is_some_and(|row| !row.status.is_final())
 }
 
 fn in_words(event: &Event) -> String {

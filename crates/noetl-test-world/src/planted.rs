@@ -18,25 +18,25 @@ use super::chance::Chance;
 pub enum Planted {
     /// A timer or message is not written with the events that ask for it.
     DueDropped,
-    /// A start is taken for a new one although its key is known.
+    /// A start with a known dedup key starts a new execution.
     KeyForgotten,
-    /// A commit is answered and not kept.
+    /// A commit is acknowledged but not stored.
     CommitLost,
-    /// An append that does not fit is said to be kept.
+    /// A conflicting append is reported as stored.
     ConflictHidden,
     /// The event that ends an execution is not written.
     EndLost,
     /// Events are written twice, the second time under other ids.
     EventsTwice,
-    /// A command that waits is handed to nobody.
+    /// A pending command is never returned to a worker.
     CommandHidden,
     /// The end of a worker's lease is not noticed.
     LeaseEternal,
-    /// A process that is gone is taken for alive.
+    /// A dead process is reported as alive.
     DeadAlive,
     /// A timer goes off before its time.
     TimerEarly,
-    /// A row says something else than its log.
+    /// An execution row differs from its log.
     RowWrong,
     /// The bus confirms an event and does not store it.
     StreamDropped,
@@ -87,7 +87,7 @@ impl Planted {
         }
     }
 
-    /// How often it shows: once in so many times that it could.
+    /// Number of opportunities per occurrence of the defect.
     const fn cases(self) -> u64 {
         match self {
             Self::LeaseEternal | Self::DeadAlive | Self::ConflictHidden | Self::KeyForgotten => 1,
@@ -113,15 +113,15 @@ impl FromStr for Planted {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|planted| planted.as_str() == text);
-        found.ok_or_else(|| format!("there is no defect '{text}'"))
+        let parsed = Self::ALL.into_iter().find(|planted| planted.as_str() == text);
+        parsed.ok_or_else(|| format!("there is no defect '{text}'"))
     }
 }
 
 pub(crate) struct Defect {
     what: Planted,
     chance: Chance,
-    /// What stays hidden once it was.
+    /// Commands that stay hidden.
     hidden: BTreeSet<CommandId>,
     ghosts: Vec<Lease>,
 }
@@ -132,7 +132,7 @@ impl Defect {
         Self { what, chance, hidden: BTreeSet::new(), ghosts: Vec::new() }
     }
 
-    /// What a batch becomes before it is written; nothing when it is not written at all.
+    /// Applies the defect to a batch before it is written. Returns `None` if the batch is dropped.
     pub(crate) fn batch(&mut self, mut batch: Vec<Append>) -> Option<Vec<Append>> {
         let shows = self.chance.one_in(self.what.cases());
         match self.what {
@@ -183,7 +183,7 @@ impl Defect {
         Some(batch)
     }
 
-    /// What is said of a batch that was written.
+    /// Applies the defect to the outcomes of a written batch.
     pub(crate) fn outcomes(&mut self, outcomes: &mut [Committed]) {
         if self.what == Planted::ConflictHidden {
             for outcome in outcomes.iter_mut() {
@@ -194,7 +194,7 @@ impl Defect {
         }
     }
 
-    /// What is made of an answer of the database.
+    /// Applies the defect to a response of the database.
     pub(crate) fn answer(&mut self, what: &str, answer: &mut (dyn Any + Send)) {
         match self.what {
             Planted::LeaseEternal if what == "take_ended" => {

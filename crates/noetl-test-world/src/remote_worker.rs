@@ -53,38 +53,38 @@ impl RemoteWorker {
         let me = Arc::new(self);
         me.scene.note(&me.name, "a worker starts");
         let mut running: JoinSet<(CommandId, Option<LeasedRow>)> = JoinSet::new();
-        let mut held: BTreeMap<CommandId, CancellationToken> = BTreeMap::new();
+        let mut in_flight: BTreeMap<CommandId, CancellationToken> = BTreeMap::new();
         loop {
             if me.scene.fault_in(&me.name, &[Fault::WorkerDied], 40).is_some() {
                 // Its running commands are dropped with it.
                 return;
             }
-            let mut taken = Vec::new();
+            let mut leased = Vec::new();
             while let Some(Ok((ended, next))) = running.try_join_next() {
-                held.remove(&ended);
-                taken.extend(next);
+                in_flight.remove(&ended);
+                leased.extend(next);
             }
-            me.begin(taken, &mut held, &mut running);
-            me.heartbeat(&held).await;
-            let free = 3_usize.saturating_sub(held.len());
+            me.begin(leased, &mut in_flight, &mut running);
+            me.heartbeat(&in_flight).await;
+            let free = 3_usize.saturating_sub(in_flight.len());
             if free == 0 {
                 tokio::time::sleep(Duration::from_millis(500)).await;
                 continue;
             }
-            let taken = me.lease(free).await;
-            me.begin(taken, &mut held, &mut running);
+            let leased = me.lease(free).await;
+            me.begin(leased, &mut in_flight, &mut running);
         }
     }
 
     /// Starts leased commands, unless they run already: a response may arrive twice.
     fn begin(
         self: &Arc<Self>,
-        taken: Vec<LeasedRow>,
-        held: &mut BTreeMap<CommandId, CancellationToken>,
+        rows: Vec<LeasedRow>,
+        in_flight: &mut BTreeMap<CommandId, CancellationToken>,
         running: &mut JoinSet<(CommandId, Option<LeasedRow>)>,
     ) {
-        for leased in taken {
-            if let Entry::Vacant(place) = held.entry(leased.row.id) {
+        for leased in rows {
+            if let Entry::Vacant(place) = in_flight.entry(leased.row.id) {
                 let cancel = place.insert(CancellationToken::new()).clone();
                 running.spawn(self.clone().perform(leased, cancel));
             }
@@ -92,17 +92,17 @@ impl RemoteWorker {
     }
 
     /// Renews the leases, and stops cancelled and lost commands.
-    async fn heartbeat(&self, held: &BTreeMap<CommandId, CancellationToken>) {
+    async fn heartbeat(&self, in_flight: &BTreeMap<CommandId, CancellationToken>) {
         let Some((_, control)) = self.scene.some_control() else {
             tokio::time::sleep(Duration::from_millis(700)).await;
             return;
         };
-        let ids: Vec<CommandId> = held.keys().copied().collect();
+        let ids: Vec<CommandId> = in_flight.keys().copied().collect();
         let tenant = Tenant::default();
         let asked = control.remote.leasing.renew(&tenant, &None, &self.name, &ids);
         let Ok(Ok(renewed)) = tokio::time::timeout(HEARTBEAT / 2, asked).await else { return };
         for id in renewed.cancel.iter().chain(&renewed.lost) {
-            if let Some(cancel) = held.get(id) {
+            if let Some(cancel) = in_flight.get(id) {
                 cancel.cancel();
             }
         }
@@ -169,15 +169,15 @@ impl RemoteWorker {
             let takes_next = self.scene.between(0, 1) == 1;
             let send = || self.send(execution, id, ended, takes_next);
             // A load balancer resends a report to a second server, and both process it.
-            let said = match self.scene.fault_in(&self.name, &[Fault::WorkerRepeats], 4) {
+            let response = match self.scene.fault_in(&self.name, &[Fault::WorkerRepeats], 4) {
                 Some(_) => {
                     let (one, other) = tokio::join!(send(), send());
                     one.or(other)
                 }
                 None => send().await,
             };
-            match said {
-                Some(taken) => return taken.next,
+            match response {
+                Some(ack) => return ack.next,
                 None if cancel.is_cancelled() => return None,
                 None => tokio::time::sleep(self.scene.millis(100, 2_000)).await,
             }
@@ -200,8 +200,9 @@ impl RemoteWorker {
         let next = takes_next
             .then(|| control.remote.leasing.next_command_filter(&None, &self.name, None, None));
         let next = next.transpose().expect("a worker's name");
-        let said = control.remote.reports.record_completion(&None, &self.name, end, next.as_ref());
-        let taken = tokio::time::timeout(TIMEOUT, said).await.ok()?.ok()?;
-        self.scene.fault_in(&self.name, &[Fault::WorkerCut], 15).is_none().then_some(taken)
+        let response =
+            control.remote.reports.record_completion(&None, &self.name, end, next.as_ref());
+        let ack = tokio::time::timeout(TIMEOUT, response).await.ok()?.ok()?;
+        self.scene.fault_in(&self.name, &[Fault::WorkerCut], 15).is_none().then_some(ack)
     }
 }

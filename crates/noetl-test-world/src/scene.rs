@@ -64,7 +64,7 @@ pub(crate) struct Changing {
     pub(crate) counts: BTreeMap<Fault, u64>,
     pub(crate) lives: BTreeMap<u64, Life>,
     outage_until: Option<Instant>,
-    held: BTreeMap<ExecutionId, u64>,
+    locks: BTreeMap<ExecutionId, u64>,
     pub(crate) defect: Option<Defect>,
     pub(crate) observer: Observer,
     pub(crate) transcript: Vec<String>,
@@ -101,7 +101,7 @@ impl Scene {
             counts: BTreeMap::new(),
             lives: BTreeMap::new(),
             outage_until: None,
-            held: BTreeMap::new(),
+            locks: BTreeMap::new(),
             defect: plan.config.planted.map(|planted| Defect::new(planted, seed)),
             observer: Observer::default(),
             transcript: Vec::new(),
@@ -194,7 +194,7 @@ impl Scene {
                 life.control = None;
             }
             // The database releases the locks of a lost connection.
-            changing.held.retain(|_, holder| *holder != life);
+            changing.locks.retain(|_, holder| *holder != life);
         }
         self.moved.notify_waiters();
     }
@@ -260,7 +260,7 @@ impl Scene {
             let moved = self.moved.notified();
             {
                 let mut changing = self.lock();
-                if let Entry::Vacant(free) = changing.held.entry(execution) {
+                if let Entry::Vacant(free) = changing.locks.entry(execution) {
                     free.insert(life);
                     return;
                 }
@@ -272,22 +272,22 @@ impl Scene {
     pub(crate) fn let_go(&self, execution: ExecutionId, life: u64) {
         {
             let mut changing = self.lock();
-            if changing.held.get(&execution) == Some(&life) {
-                changing.held.remove(&execution);
+            if changing.locks.get(&execution) == Some(&life) {
+                changing.locks.remove(&execution);
             }
         }
         self.moved.notify_waiters();
     }
 
     /// Waits until none of these executions is locked.
-    pub(crate) async fn unheld(&self, batch: &[Append]) {
+    pub(crate) async fn unlocked(&self, batch: &[Append]) {
         loop {
             let moved = self.moved.notified();
-            let is_held = {
+            let is_locked = {
                 let changing = self.lock();
-                batch.iter().any(|append| changing.held.contains_key(&append.row.id))
+                batch.iter().any(|append| changing.locks.contains_key(&append.row.id))
             };
-            if !is_held {
+            if !is_locked {
                 return;
             }
             moved.await;

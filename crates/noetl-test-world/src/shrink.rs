@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_that_do_not_matter_are_dropped() {
+    fn shrinking_removes_irrelevant_parameters() {
         let mut runs = 0;
         let small = shrink(&SimConfig::for_seed(7), 40, |config| {
             runs += 1;

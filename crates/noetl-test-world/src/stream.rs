@@ -105,12 +105,12 @@ impl EventStream for Stream {
 /// Message IDs of the events of each execution, in the order of its log.
 pub(crate) type Logs = BTreeMap<ExecutionId, Vec<String>>;
 
-/// How streams differ from the event logs.
+/// Difference between the streams and the event logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Difference {
     /// Events at the end of logs are not published; they may still be.
     Missing(String),
-    /// Nothing that is published later makes the streams right.
+    /// The streams are wrong, and later messages can't repair them.
     Wrong(String),
 }
 
@@ -142,8 +142,8 @@ pub(crate) fn difference(streams: &[Vec<String>], logs: &Logs) -> Option<Differe
             }
         }
     }
-    let (found, all) = (published.len(), expected.len());
-    (found < all).then(|| Difference::Missing(format!("{found} of {all} events are on the stream")))
+    let (count, all) = (published.len(), expected.len());
+    (count < all).then(|| Difference::Missing(format!("{count} of {all} events are on the stream")))
 }
 
 #[cfg(test)]
@@ -158,37 +158,37 @@ mod tests {
         ])
     }
 
-    fn found(streams: &[&[&str]]) -> Option<Difference> {
+    fn difference_of(streams: &[&[&str]]) -> Option<Difference> {
         let owned = |stream: &&[&str]| stream.iter().map(|id| (*id).to_owned()).collect();
         difference(&streams.iter().map(owned).collect::<Vec<_>>(), &logs())
     }
 
     fn is_wrong(streams: &[&[&str]]) -> bool {
-        matches!(found(streams), Some(Difference::Wrong(_)))
+        matches!(difference_of(streams), Some(Difference::Wrong(_)))
     }
 
     #[test]
-    fn executions_may_be_published_in_any_order_and_their_events_in_one() {
-        assert_eq!(found(&[&["10", "12:1", "11", "13", "14"]]), None);
-        assert_eq!(found(&[&["11", "14", "10", "12:1", "13"]]), None);
+    fn only_events_of_one_execution_must_be_published_in_order() {
+        assert_eq!(difference_of(&[&["10", "12:1", "11", "13", "14"]]), None);
+        assert_eq!(difference_of(&[&["11", "14", "10", "12:1", "13"]]), None);
         assert!(is_wrong(&[&["12:1", "10", "13", "11", "14"]]));
     }
 
     #[test]
-    fn a_stream_after_a_deleted_one_may_repeat_its_events() {
-        assert_eq!(found(&[&["10", "12:1"], &["10", "13", "11", "14"]]), None);
+    fn a_recreated_stream_may_repeat_events_of_the_deleted_one() {
+        assert_eq!(difference_of(&[&["10", "12:1"], &["10", "13", "11", "14"]]), None);
         assert!(is_wrong(&[&["10", "12:1", "12:1"]]), "one stream may not");
     }
 
     #[test]
-    fn missing_events_are_found() {
-        assert!(matches!(found(&[&["10", "12:1"]]), Some(Difference::Missing(_))));
-        assert!(matches!(found(&[]), Some(Difference::Missing(_))));
+    fn missing_events_are_reported() {
+        assert!(matches!(difference_of(&[&["10", "12:1"]]), Some(Difference::Missing(_))));
+        assert!(matches!(difference_of(&[]), Some(Difference::Missing(_))));
         assert!(is_wrong(&[&["10", "13"]]), "a gap is never filled");
     }
 
     #[test]
-    fn messages_of_unknown_events_and_under_other_ids_are_found() {
+    fn unknown_events_and_message_ids_are_reported() {
         for id in ["15", "x", "", "10:1", "12", "12:2"] {
             assert!(is_wrong(&[&[id]]), "{id}");
         }

@@ -44,7 +44,7 @@ async fn perform(call: &ToolCall) -> Result<Value, Failure> {
     match config::text(&call.config, "action")?.unwrap_or("get") {
         "get" => artifacts()?.get(&reference(call)?).await,
         "put" => {
-            let value = given(call, &VALUE_KEYS).cloned().or_else(|| rest(&call.input));
+            let value = argument(call, &VALUE_KEYS).cloned().or_else(|| rest(&call.input));
             let value = value.ok_or_else(|| wrong("an artifact put needs a `value`"))?;
             artifacts()?.put(value).await
         }
@@ -52,9 +52,9 @@ async fn perform(call: &ToolCall) -> Result<Value, Failure> {
     }
 }
 
-fn given<'a>(call: &'a ToolCall, keys: &[&'a str]) -> Option<&'a Value> {
-    let found = config::first(&call.input, keys).or_else(|| config::first(&call.config, keys));
-    found.map(|(_, value)| value)
+fn argument<'a>(call: &'a ToolCall, keys: &[&'a str]) -> Option<&'a Value> {
+    let pair = config::first(&call.input, keys).or_else(|| config::first(&call.config, keys));
+    pair.map(|(_, value)| value)
 }
 
 /// Returns the whole input, which is stored if no key names a value. `None` if it is empty.
@@ -64,15 +64,15 @@ fn rest(input: &Map) -> Option<Value> {
 
 /// Returns the text of the reference, which may be a field of a reference object.
 fn reference(call: &ToolCall) -> Result<String, Failure> {
-    let Some(mut found) = given(call, &REFERENCE_KEYS) else {
+    let Some(mut value) = argument(call, &REFERENCE_KEYS) else {
         return Err(wrong("an artifact get needs `input.result_ref`, such as `{{ step._ref }}`"));
     };
-    if let Value::Object(object) = found
+    if let Value::Object(object) = value
         && let Some((_, inner)) = config::first(object, &REFERENCE_KEYS)
     {
-        found = inner;
+        value = inner;
     }
-    match found {
+    match value {
         Value::String(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
         Value::String(_) => Err(wrong("the reference is an empty text")),
         other => Err(wrong(format!("the reference must be a text, not {}", type_name(other)))),

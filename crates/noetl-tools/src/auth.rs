@@ -47,7 +47,7 @@ pub fn inject(kind: &str, config: &mut Map, credential: &ToolCredential) -> Resu
         ("postgres" | "http" | "nats" | "sqlite" | "duckdb", other) => Err(wrong(format!(
             "credential '{}' is of type '{other}', which the {kind} tool cannot use; it takes {}",
             credential.name,
-            taken(kind),
+            credential_type_of(kind),
         ))),
         _ => Err(takes_none(kind)),
     }
@@ -115,16 +115,16 @@ async fn credentials(
         Value::String(alias) => Ok(vec![stored(key, alias, call).await?]),
         Value::Object(spec) if is_single(spec) => Ok(vec![single(key, spec, call).await?]),
         Value::Object(several) if !several.is_empty() => {
-            let mut found = Vec::with_capacity(several.len());
+            let mut credentials = Vec::with_capacity(several.len());
             for (name, spec) in several {
                 let place = format!("{key}.{name}");
-                found.push(match spec {
+                credentials.push(match spec {
                     Value::String(alias) => stored(&place, alias, call).await?,
                     Value::Object(spec) if is_single(spec) => single(&place, spec, call).await?,
                     _ => return Err(shape(&place, spec)),
                 });
             }
-            Ok(found)
+            Ok(credentials)
         }
         other => Err(shape(key, other)),
     }
@@ -147,8 +147,8 @@ async fn single(key: &str, spec: &Map, call: &ToolCall) -> Result<ToolCredential
     let mut credential = match config::first(spec, &ALIAS_KEYS) {
         Some((_, Value::String(alias))) => stored(key, alias, call).await?,
         Some((name, other)) => {
-            let found = type_name(other);
-            return Err(wrong(format!("`{key}.{name}` must name a credential, not be {found}")));
+            let actual = type_name(other);
+            return Err(wrong(format!("`{key}.{name}` must name a credential, not be {actual}")));
         }
         None => ToolCredential { name: key.to_owned(), kind: String::new(), data: Map::new() },
     };
@@ -170,15 +170,15 @@ async fn stored(key: &str, alias: &str, call: &ToolCall) -> Result<ToolCredentia
         )));
     };
     tokio::select! {
-        found = source.get(alias) => found,
+        fetched = source.get(alias) => fetched,
         () = call.cancel.cancelled() => Err(call.cancelled()),
     }
 }
 
-fn shape(key: &str, found: &Value) -> Failure {
+fn shape(key: &str, value: &Value) -> Failure {
     wrong(format!(
         "`{key}` must name a stored credential or be a map with `type`, not {}",
-        type_name(found)
+        type_name(value)
     ))
 }
 
@@ -190,7 +190,7 @@ fn is_ours(kind: &str) -> bool {
     OURS.contains(&kind)
 }
 
-fn taken(kind: &str) -> &'static str {
+fn credential_type_of(kind: &str) -> &'static str {
     match kind {
         "http" => "'bearer', 'basic' and 'api_key'",
         "postgres" => "'postgres'",

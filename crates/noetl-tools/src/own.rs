@@ -41,12 +41,12 @@ impl OwnFiles {
 
     /// Returns the existing files by canonical path, each with its identity.
     pub(crate) fn existing(&self) -> Vec<(PathBuf, FileId)> {
-        let found = self.0.iter().filter_map(|path| {
+        let paths = self.0.iter().filter_map(|path| {
             let path = path.canonicalize().ok()?;
             let id = FileId::new(&fs::metadata(&path).ok()?);
             Some((path, id))
         });
-        found.collect()
+        paths.collect()
     }
 }
 
@@ -146,8 +146,8 @@ fn path_with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Resolves all symbolic links of a path, even if the file doesn't exist.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
-    if let Ok(found) = path.canonicalize() {
-        return Ok(found);
+    if let Ok(canonical) = path.canonicalize() {
+        return Ok(canonical);
     }
     let absolute = std::path::absolute(path)?;
     let mut pending: VecDeque<PathBuf> =
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_file_is_refused_whatever_it_is_called() {
+    fn a_file_of_the_program_is_rejected_under_every_name() {
         let Home { path, own, _dir } = home();
         fs::hard_link(path.join("key"), path.join("hard")).expect("a link");
         fs::hard_link(path.join("data/noetl.db"), path.join("hard.db")).expect("a link");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_is_refused_when_a_file_beside_it_is_an_own_one() {
+    fn a_database_is_rejected_if_its_journal_is_a_file_of_the_program() {
         let Home { path, own, _dir } = home();
         symlink(path.join("key"), path.join("mine.db-journal")).expect("a link");
         let guard = FileGuard::new(&own, None);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_outside_of_the_roots_is_refused() {
+    fn a_path_outside_of_the_roots_is_rejected() {
         let Home { path, own, _dir } = home();
         for name in ["in", "read"] {
             fs::create_dir(path.join(name)).expect("a directory");

@@ -104,6 +104,6 @@ fn signal_name(signal: i32) -> Option<&'static str> {
         (Signal::XCPU, "SIGXCPU, out of CPU time"),
         (Signal::XFSZ, "SIGXFSZ"),
     ];
-    let found = NAMES.iter().find(|(known, _)| known.as_raw() == signal);
-    found.map(|(_, name)| *name)
+    let entry = NAMES.iter().find(|(known, _)| known.as_raw() == signal);
+    entry.map(|(_, name)| *name)
 }

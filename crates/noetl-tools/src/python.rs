@@ -30,7 +30,7 @@ use settings::PythonSettings;
 use zygote::Zygote;
 
 /// A sandbox with a warm interpreter. Dropping it ends both.
-struct Warm {
+struct WarmSandbox {
     // Dropped before the host, because the host runs the interpreter.
     template: Arc<Zygote>,
     host: Host,
@@ -39,7 +39,7 @@ struct Warm {
 pub struct Python {
     sandbox: Arc<Sandbox>,
     /// Idle sandboxes with a warm interpreter.
-    idle: Pool<Warm>,
+    idle: Pool<WarmSandbox>,
     /// Loads programs from a URL.
     http: Http,
     /// Template process of new steps. Locked while a template starts, so that only one does.
@@ -58,15 +58,16 @@ impl Python {
     }
 
     /// Returns a sandbox of the call's tenant with a warm interpreter.
-    async fn warm(&self, call: &ToolCall) -> Result<Warm, Failure> {
-        let is_usable =
-            |warm: &Warm| !warm.template.is_lost() && warm.host.is_current(self.sandbox.options());
+    async fn warm(&self, call: &ToolCall) -> Result<WarmSandbox, Failure> {
+        let is_usable = |warm: &WarmSandbox| {
+            !warm.template.is_lost() && warm.host.is_current(self.sandbox.options())
+        };
         if let Some(warm) = self.idle.take(&call.tenant, is_usable) {
             return Ok(warm);
         }
         let mut host = self.sandbox.start(&call.tenant).await?;
         let template = Zygote::start_in(&mut host, self.sandbox.options()).await?;
-        Ok(Warm { host, template: Arc::new(template) })
+        Ok(WarmSandbox { host, template: Arc::new(template) })
     }
 
     /// Runs a step in a sandbox, which is reused if the step left nothing in it.

@@ -39,8 +39,8 @@ async fn perform(call: &ToolCall) -> Result<Value, Failure> {
     {
         Some((_, Value::String(alias))) if !alias.trim().is_empty() => alias.trim(),
         Some((key, other)) => {
-            let found = type_name(other);
-            return Err(wrong(format!("`{key}` must name a stored credential, not be {found}")));
+            let actual = type_name(other);
+            return Err(wrong(format!("`{key}` must name a stored credential, not be {actual}")));
         }
         None => return Err(wrong("a secrets step needs `auth`, the alias of a stored one")),
     };

@@ -265,7 +265,7 @@ fn conclude(
     stdout: &Capture,
     stderr: &Capture,
 ) -> Result<Value, Failure> {
-    let kept = |exit_code: Option<i32>| {
+    let result = |exit_code: Option<i32>| {
         json!({
             "exit_code": exit_code,
             "stdout": stdout.end(DETAILS_BYTES),
@@ -286,7 +286,7 @@ fn conclude(
                 message = format!("{message}: {line}");
             }
             return Err(Failure::new(FailureKind::ExitCode, message)
-                .with_details(kept(Some(process::exit_code(status)))));
+                .with_details(result(Some(process::exit_code(status)))));
         }
         ScriptExit::Exited(Err(error)) => Failure::new(
             FailureKind::Unknown,
@@ -302,7 +302,7 @@ fn conclude(
         ScriptExit::TimedOut(limit) => call.timed_out(limit),
         ScriptExit::Cancelled => call.cancelled(),
     };
-    Err(failure.with_details(kept(None)))
+    Err(failure.with_details(result(None)))
 }
 
 /// Returns the script of a call: one text, or a list of commands that stops at the first failure.
@@ -316,8 +316,8 @@ fn script(config: &Map) -> Result<String, Failure> {
             let mut script = String::from("set -e\n");
             for command in commands {
                 let Value::String(command) = command else {
-                    let found = config::type_name(command);
-                    return Err(wrong(format!("`{key}` must list texts, not {found}")));
+                    let actual = config::type_name(command);
+                    return Err(wrong(format!("`{key}` must list texts, not {actual}")));
                 };
                 script.push_str(command);
                 script.push('\n');
@@ -325,8 +325,8 @@ fn script(config: &Map) -> Result<String, Failure> {
             script
         }
         other => {
-            let found = config::type_name(other);
-            return Err(wrong(format!("`{key}` must be a text or a list, not {found}")));
+            let actual = config::type_name(other);
+            return Err(wrong(format!("`{key}` must be a text or a list, not {actual}")));
         }
     };
     if script.contains('\0') {

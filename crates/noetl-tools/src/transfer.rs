@@ -75,16 +75,16 @@ impl Transfer {
         &self,
         side: &Side<'_>,
         plan: &WritePlan,
-        taken: RowReceiver,
+        receiver: RowReceiver,
     ) -> Result<u64, Failure> {
         match side.kind {
-            "postgres" => postgres::write(self.postgres.pool(), side, plan, taken).await,
+            "postgres" => postgres::write(self.postgres.pool(), side, plan, receiver).await,
             "sqlite" | "duckdb" if self.sandbox.is_on() => {
-                hosted::write(&self.sandbox, side, taken).await
+                hosted::write(&self.sandbox, side, receiver).await
             }
             "sqlite" | "duckdb" => {
                 self.sandbox.admit(&side.call.tenant)?;
-                write_file(side, plan, taken).await
+                write_file(side, plan, receiver).await
             }
             other => Err(wrong(format!("`kind` must be {TARGETS}, not '{other}'"))),
         }
@@ -103,11 +103,15 @@ async fn read_file(side: &Side<'_>, flow: RowSender) -> Result<(), Failure> {
 }
 
 /// Writes to a database file, in this process.
-async fn write_file(side: &Side<'_>, plan: &WritePlan, taken: RowReceiver) -> Result<u64, Failure> {
+async fn write_file(
+    side: &Side<'_>,
+    plan: &WritePlan,
+    receiver: RowReceiver,
+) -> Result<u64, Failure> {
     match side.kind {
-        "sqlite" => sqlite::write(side, plan, taken).await,
+        "sqlite" => sqlite::write(side, plan, receiver).await,
         #[cfg(feature = "duckdb")]
-        _ => duckdb::write(side, plan, taken).await,
+        _ => duckdb::write(side, plan, receiver).await,
         #[cfg(not(feature = "duckdb"))]
         _ => Err(crate::duckdb::absent()),
     }
@@ -139,11 +143,11 @@ impl Tool for Transfer {
         let (source, target) = (side("source")?, side("target")?);
         let plan =
             WritePlan::read(target.settings).map_err(|failure| with_side("target", failure))?;
-        let (flow, taken) = flow::channel();
+        let (flow, receiver) = flow::channel();
         let columns = flow.columns();
         let mut work = Box::pin(async {
             let reading = self.read(&source, flow);
-            let writing = self.write(&target, &plan, taken);
+            let writing = self.write(&target, &plan, receiver);
             tokio::join!(reading, writing)
         });
         let failure = tokio::select! {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_scripts_that_are_there() {
+    fn the_page_references_existing_scripts() {
         let Some(page) = Site::EMBEDDED.page() else { return };
         let text = std::str::from_utf8(page.plain).expect("UTF-8");
         let sources = text.split("src=\"/").skip(1).filter_map(|rest| rest.split('"').next());

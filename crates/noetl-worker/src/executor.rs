@@ -1,4 +1,4 @@
-//! What running a command needs: tools, values, and services.
+//! Dependencies of a running command: tools, values, and services.
 
 use std::sync::Arc;
 

@@ -61,7 +61,7 @@ impl<'a> CommandKeychain<'a> {
     ) -> Result<Data, Failure> {
         let search = KeychainResolver { keychain: self, scope, values };
         tokio::select! {
-            found = search.entry(name.clone(), Vec::new()) => found,
+            entry = search.entry(name.clone(), Vec::new()) => entry,
             () = self.command.cancel.cancelled() => {
                 Err(Failure::new(FailureKind::Cancelled, "the command was told to stop"))
             }
@@ -143,8 +143,8 @@ impl<'s> KeychainResolver<'s, '_> {
                 };
             }
             for place in needed {
-                let found = self.values.find(&place, &self.keychain.command.cancel).await;
-                match (&place, found) {
+                let value = self.values.find(&place, &self.keychain.command.cancel).await;
+                match (&place, value) {
                     (ValueRef::Blob(reference), Some(Ok(data))) => {
                         loaded.insert_blob(reference.digest.clone(), data);
                     }
@@ -240,8 +240,8 @@ impl<'s> KeychainResolver<'s, '_> {
             Some(_) => Map::new(),
             None => self.stored(name, settings).await?,
         };
-        let found = own.or_else(|| settings::token(&fields));
-        let Some(token) = found.map(str::to_owned) else {
+        let candidate = own.or_else(|| settings::token(&fields));
+        let Some(token) = candidate.map(str::to_owned) else {
             return Err(unusable(name, "there is no token in it"));
         };
         if own.is_some() {

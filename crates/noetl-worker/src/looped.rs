@@ -107,7 +107,7 @@ async fn in_a_row(mut sequence: CompiledPipeline<'_>, settings: LoopSettings) ->
             write(Arc::make_mut(&mut sequence.scope.step), &names(path), value);
         }
         stopped = settings.failure == OnFailure::FailFast && end.outcome.is_err();
-        outcomes.push(Some(kept(end, &mut writes)));
+        outcomes.push(Some(item_result(end, &mut writes)));
     }
     (outcomes, writes)
 }
@@ -138,12 +138,13 @@ async fn side_by_side(sequence: &CompiledPipeline<'_>, settings: LoopSettings) -
         ends[index] = end;
     }
     let mut writes = Writes::default();
-    let outcomes = ends.into_iter().map(|end| end.map(|end| kept(end, &mut writes))).collect();
+    let outcomes =
+        ends.into_iter().map(|end| end.map(|end| item_result(end, &mut writes))).collect();
     (outcomes, writes)
 }
 
 /// Returns an iteration's outcome and adds its writes after those of earlier items.
-fn kept(end: PipelineEnd, writes: &mut Writes) -> Result<Value, Failure> {
+fn item_result(end: PipelineEnd, writes: &mut Writes) -> Result<Value, Failure> {
     for (path, value) in end.ctx {
         note(&mut writes.ctx, &names(&path), value);
     }

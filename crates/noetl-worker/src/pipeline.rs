@@ -26,7 +26,7 @@ pub(crate) struct CompiledPipeline<'a> {
     pipeline: Arc<Pipeline>,
     /// Scope of the command's templates.
     pub(crate) scope: Scope,
-    found: CommandValues<'a>,
+    command_values: CommandValues<'a>,
     secrets: CommandSecrets,
     keychain: CommandKeychain<'a>,
     /// Results of earlier segments, for a segment of a split pipeline.
@@ -63,7 +63,7 @@ impl<'a> CompiledPipeline<'a> {
             command,
             pipeline: Arc::new(pipeline),
             scope,
-            found: CommandValues::new(&*performer.values),
+            command_values: CommandValues::new(&*performer.values),
             secrets,
             keychain,
             segment: None,
@@ -73,7 +73,7 @@ impl<'a> CompiledPipeline<'a> {
     /// Reads the results of earlier segments. Returns `None` if the command is cancelled meanwhile.
     pub(crate) async fn with_earlier(mut self) -> Option<Result<Self, Failure>> {
         let Some(split) = self.command.issued.split() else { return Some(Ok(self)) };
-        let earlier = split::earlier(self.command, split, &self.found).await?;
+        let earlier = split::earlier(self.command, split, &self.command_values).await?;
         Some(earlier.map(|tasks| {
             self.segment = Some((tasks, split.partial));
             self
@@ -123,15 +123,16 @@ impl<'a> CompiledPipeline<'a> {
                 },
                 PipelineRequest::Need(places) => {
                     for place in places {
-                        let found = self.found.find(&place, cancel).await?;
-                        run.supply(&place, found);
+                        let value = self.command_values.find(&place, cancel).await?;
+                        run.supply(&place, value);
                     }
                 }
                 PipelineRequest::Secrets(names) => {
                     for name in names {
-                        let found = self.keychain.find(&name, &self.scope, &self.found).await;
-                        let is_missing = found.is_err();
-                        run.secret(name, found);
+                        let secret =
+                            self.keychain.find(&name, &self.scope, &self.command_values).await;
+                        let is_missing = secret.is_err();
+                        run.secret(name, secret);
                         if is_missing {
                             break;
                         }

@@ -127,15 +127,15 @@ impl RemoteWorker {
             return Ok(DrainOutcome::Whole);
         }
         registered();
-        let (held, stop) = (HeldLeases::default(), CancellationToken::new());
+        let (leases, stop) = (HeldLeases::default(), CancellationToken::new());
         let beating = {
-            let (link, held, stop) = (link.clone(), held.clone(), stop.clone());
-            tokio::spawn(async move { heartbeat::run(&link, &held, stop).await })
+            let (link, leases, stop) = (link.clone(), leases.clone(), stop.clone());
+            tokio::spawn(async move { heartbeat::run(&link, &leases, stop).await })
         };
         let lines = LogShipper::start(&link, clock.clone(), &stop);
         let lease = LeasePoller {
             link: link.clone(),
-            held,
+            leases,
             reporter: Reporter::start(&link, options.pool.as_ref(), &stop),
             lines: lines.clone(),
             pool: options.pool,
@@ -189,8 +189,8 @@ async fn register(
 /// expire.
 async fn say_goodbye(link: &ServerLink) {
     let named = RuntimeNamed { name: link.name.clone(), kind: KIND.to_owned(), release: true };
-    let said = tokio::time::timeout(GOODBYE_MAX, link.request(work::deregister(&named))).await;
-    match said {
+    let response = tokio::time::timeout(GOODBYE_MAX, link.request(work::deregister(&named))).await;
+    match response {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => warn!(error = chain(&error), "failed to deregister worker"),
         Err(_) => warn!("worker deregistration timed out"),

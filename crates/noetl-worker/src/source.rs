@@ -61,8 +61,8 @@ pub async fn run<S: CommandSource>(
         };
         let (Ok(permit), free) = (permit, permits.available_permits()) else { break };
         let mut first = Some(permit);
-        let Some(taken) = source.take(free.saturating_add(1)).await else { break };
-        for (command, claim) in taken {
+        let Some(claimed) = source.take(free.saturating_add(1)).await else { break };
+        for (command, claim) in claimed {
             let permit = match first.take() {
                 Some(permit) => permit,
                 None => match permits.clone().acquire_owned().await {

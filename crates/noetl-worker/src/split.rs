@@ -18,8 +18,8 @@ pub(crate) fn is_merge(command: &CommandTask) -> bool {
 /// Merges the results of earlier segments.
 pub(crate) async fn merge(performer: &CommandExecutor, command: &CommandTask) -> PipelineEnd {
     let Some(split) = command.issued.split() else { return cancelled() };
-    let found = CommandValues::new(&*performer.values);
-    match earlier(command, split, &found).await {
+    let values = CommandValues::new(&*performer.values);
+    match earlier(command, split, &values).await {
         None => cancelled(),
         Some(tasks) => PipelineEnd { outcome: tasks.map(merged), ..cancelled() },
     }
@@ -29,7 +29,7 @@ pub(crate) async fn merge(performer: &CommandExecutor, command: &CommandTask) ->
 pub(crate) async fn earlier(
     command: &CommandTask,
     split: &SplitScope,
-    found: &CommandValues<'_>,
+    values: &CommandValues<'_>,
 ) -> Option<Result<Vec<TaskResult>, Failure>> {
     let carried = command.issued.scope.as_deref()?;
     let mut answers = Vec::with_capacity(split.tasks.len());
@@ -39,7 +39,7 @@ pub(crate) async fn earlier(
             answers.push(answer.cloned().unwrap_or_default());
             continue;
         };
-        match found.find(&ValueRef::Blob(reference.clone()), &command.cancel).await? {
+        match values.find(&ValueRef::Blob(reference.clone()), &command.cancel).await? {
             Ok(data) => answers.push(exact_json(&data)),
             Err(why) => {
                 let message = format!("a result of an earlier task can't be read: {why}");

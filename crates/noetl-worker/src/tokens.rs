@@ -72,12 +72,12 @@ impl TokenCache {
         F: Future<Output = Result<CachedToken, Failure>>,
     {
         let slot = self.slot(request, now);
-        let mut held = slot.lock().await;
-        if let Some(token) = held.as_ref().filter(|token| token.is_good(now)) {
+        let mut cached = slot.lock().await;
+        if let Some(token) = cached.as_ref().filter(|token| token.is_good(now)) {
             return Ok(token.clone());
         }
         let token = ask.await?;
-        *held = token.until.is_some().then(|| token.clone());
+        *cached = token.until.is_some().then(|| token.clone());
         Ok(token)
     }
 
@@ -111,8 +111,9 @@ impl TokenCache {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= TOKENS_MAX && !slots.contains_key(&request) {
             slots.retain(|_, slot| {
-                let held = slot.try_lock();
-                held.map_or(true, |held| held.as_ref().is_some_and(|token| token.is_good(now)))
+                let cached = slot.try_lock();
+                cached
+                    .map_or(true, |cached| cached.as_ref().is_some_and(|token| token.is_good(now)))
             });
             if slots.len() >= TOKENS_MAX {
                 slots.clear();

@@ -65,11 +65,11 @@ impl<'a> CommandValues<'a> {
         let read = tokio::task::spawn_blocking(move || {
             serde_json::from_slice(&bytes).map(from_json_owned).map_err(|error| error.to_string())
         });
-        let found = read.await.unwrap_or_else(|_| Err("it could not be read".to_owned()));
-        if let Ok(data) = &found {
+        let result = read.await.unwrap_or_else(|_| Err("it could not be read".to_owned()));
+        if let Ok(data) = &result {
             known.insert(reference.digest.clone(), data.clone());
         }
-        Some(found)
+        Some(result)
     }
 
     async fn load(

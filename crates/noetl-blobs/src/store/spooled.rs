@@ -82,8 +82,8 @@ impl ObjectBlobs {
         let options =
             GetOptions { range: Some(GetRange::Bounded(from..end)), ..GetOptions::default() };
         let read = async {
-            let found = self.store.get_opts(&generation.path(), options).await?;
-            found.bytes().await
+            let object = self.store.get_opts(&generation.path(), options).await?;
+            object.bytes().await
         };
         match read.await {
             Ok(bytes) => Ok(Some(bytes.into())),

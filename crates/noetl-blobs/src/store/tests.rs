@@ -16,7 +16,7 @@ use object_store::{
 use super::*;
 
 #[tokio::test]
-async fn content_put_in_the_middle_of_a_removal_stays() {
+async fn content_put_during_a_removal_remains() {
     for what in [What::Put, What::Touch] {
         let (objects, blob) = content().await;
         let seen = newest(&objects).await;
@@ -28,7 +28,7 @@ async fn content_put_in_the_middle_of_a_removal_stays() {
 }
 
 #[tokio::test]
-async fn content_replaced_in_the_middle_of_a_read_is_read() {
+async fn content_replaced_during_a_read_is_returned() {
     for what in [What::Put, What::Touch] {
         let (objects, blob) = content().await;
         let blobs = interrupted(&objects, When::Get, what);
@@ -37,14 +37,14 @@ async fn content_replaced_in_the_middle_of_a_read_is_read() {
 }
 
 #[tokio::test]
-async fn content_removed_in_the_middle_of_a_read_is_missing() {
+async fn content_removed_during_a_read_is_missing() {
     let (objects, blob) = content().await;
     let blobs = interrupted(&objects, When::Get, What::Remove);
     let error = blobs.blob(&blob).await.expect_err("nothing to read");
     assert!(matches!(error, BlobError::Missing { .. }), "{error:?}");
 }
 
-/// A touch says that content is there only if it stays there for a grace from then on.
+/// A touch succeeds only if the content then exists for another grace period.
 #[tokio::test]
 async fn a_touch_detects_concurrent_changes() {
     for (what, is_there) in [(What::Put, true), (What::Touch, true), (What::Remove, false)] {
@@ -58,7 +58,7 @@ async fn a_touch_detects_concurrent_changes() {
     }
 }
 
-/// Two writers of one content: the one that ends first removes what it knew of, and not the other.
+/// With two concurrent writers of one blob, the first to finish removes only objects it has listed.
 #[tokio::test]
 async fn content_removed_during_a_put_exists_after_it() {
     for what in [What::Put, What::Touch, What::Remove] {
@@ -78,7 +78,7 @@ enum When {
     Delete,
 }
 
-/// What another writer does there.
+/// Concurrent change by another writer.
 #[derive(Debug, Clone, Copy)]
 enum What {
     Put,

@@ -15,8 +15,8 @@ const BUCKET: &str = "results";
 blobs_suite!(together every_case_holds_in_a_bucket, Service::start);
 
 #[tokio::test]
-async fn a_bucket_that_does_not_answer_is_an_error_and_no_missing_content() {
-    // Nobody listens on the port a closed socket had.
+async fn an_unavailable_bucket_is_an_error_rather_than_missing_content() {
+    // No server listens on the port of a closed socket.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = closed.local_addr().expect("an address");
     drop(closed);
@@ -55,7 +55,7 @@ impl Service {
         Some(Self { url, places: AtomicUsize::new(0), _server: server })
     }
 
-    /// A place nobody has used.
+    /// Returns a store with an unused prefix.
     async fn fresh(&self) -> Arc<dyn Blobs> {
         let number = self.places.fetch_add(1, Ordering::SeqCst);
         Arc::new(bucket(&self.url, &format!("case/{number}")))

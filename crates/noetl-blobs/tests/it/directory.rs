@@ -16,7 +16,7 @@ blobs_suite!(directory, async || {
 });
 
 #[tokio::test]
-async fn content_outlives_its_process() {
+async fn content_survives_a_restart_of_the_process() {
     let directory = TempDir::new().expect("a temporary directory");
     let path = directory.path().join("not/yet/there");
     let blob = place(&path).put_blob(b"content".to_vec(), "text/plain").await.expect("kept");
@@ -24,7 +24,7 @@ async fn content_outlives_its_process() {
 }
 
 #[tokio::test]
-async fn damaged_content_is_found_out_and_made_whole_by_a_put() {
+async fn damaged_content_is_detected_and_repaired_by_a_put() {
     let directory = TempDir::new().expect("a temporary directory");
     let blobs = place(directory.path());
     let blob = blobs.put_blob(b"content".to_vec(), "text/plain").await.expect("kept");
@@ -38,9 +38,9 @@ async fn damaged_content_is_found_out_and_made_whole_by_a_put() {
     }
 }
 
-/// A writer that is killed between its own copy and the removal of the older one leaves two.
+/// A writer that is killed between writing its copy and removing the older one leaves two copies.
 #[tokio::test]
-async fn a_copy_left_by_a_crash_is_no_second_content() {
+async fn a_copy_left_by_a_crash_is_not_listed_and_is_removed() {
     let directory = TempDir::new().expect("a temporary directory");
     let blobs = place(directory.path());
     let blob = blobs.put_blob(b"content".to_vec(), "text/plain").await.expect("kept");
@@ -81,7 +81,7 @@ async fn incomplete_and_foreign_files_are_not_content() {
 }
 
 #[tokio::test]
-async fn nothing_of_removed_content_stays() {
+async fn removing_content_leaves_no_files() {
     let directory = TempDir::new().expect("a temporary directory");
     let blobs = place(directory.path());
     for number in 0..10_u8 {
@@ -92,7 +92,7 @@ async fn nothing_of_removed_content_stays() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_named() {
+fn an_error_names_the_directory_that_cannot_be_created() {
     let directory = TempDir::new().expect("a temporary directory");
     let path = directory.path().join("file");
     fs::write(&path, "in the way").expect("a file");
@@ -103,7 +103,7 @@ fn a_directory_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn the_database_is_no_place_of_its_own() {
+fn the_database_location_opens_no_separate_store() {
     let opened = open(&BlobLocation::Database, [], Arc::new(SystemClock)).expect("nothing to open");
     assert!(opened.is_none());
 }
@@ -113,15 +113,15 @@ fn place(path: &Path) -> ObjectBlobs {
     opened.expect("a place").expect("a directory is a place of its own")
 }
 
-/// Every file below a directory.
+/// Returns every file below a directory.
 fn files(path: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in fs::read_dir(path).expect("a directory") {
         let path = entry.expect("an entry").path();
         match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => found.push(path),
+            true => paths.extend(files(&path)),
+            false => paths.push(path),
         }
     }
-    found
+    paths
 }

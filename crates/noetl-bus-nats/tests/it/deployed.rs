@@ -43,8 +43,8 @@ async fn workers_receive_announcements_and_read_no_events() {
         server.ensure(&stream(name)).await.expect("a stream");
     }
     let worker = connect(&format!("nats://worker:of-worker@{at}")).await;
-    let heard = worker.state("noetl_commands").await.expect("an answer").expect("a stream");
-    let reader = heard.consumers.first().expect("a consumer").name.clone();
+    let state = worker.state("noetl_commands").await.expect("an answer").expect("a stream");
+    let reader = state.consumers.first().expect("a consumer").name.clone();
     let next = worker
         .next(
             "noetl_commands",
@@ -66,11 +66,11 @@ async fn client(at: &str, user: &str) -> async_nats::Client {
     options.connect(at).await.expect("a connection")
 }
 
-/// Publishes to a subject that the user hears, and waits for the message: everything that the server
-/// has for this connection came before it.
-async fn round_trip(client: &async_nats::Client, subject: &str, heard: &str) {
-    let mut answers = client.subscribe(heard.to_owned()).await.expect("a subscription");
-    let reply = heard.replace('*', "round");
+/// Publishes to a subject that the user may subscribe to, and waits for the message, so that
+/// everything the server sent earlier on this connection has arrived.
+async fn round_trip(client: &async_nats::Client, subject: &str, expected: &str) {
+    let mut answers = client.subscribe(expected.to_owned()).await.expect("a subscription");
+    let reply = expected.replace('*', "round");
     let sent = client.publish_with_reply(subject.to_owned(), reply, "".into()).await;
     sent.expect("a connection");
     let answer = tokio::time::timeout(std::time::Duration::from_secs(20), answers.next()).await;
@@ -102,17 +102,17 @@ async fn workers_receive_no_replies_of_others_and_publish_nothing() {
         assert!(message.is_none(), "{subject}: {message:?}");
     }
 
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     for subject in ["_INBOX.server.b", "noetl.events.b", "noetl.commands.b"] {
-        heard.push((subject, server.subscribe(subject).await.expect("a subscription")));
+        received.push((subject, server.subscribe(subject).await.expect("a subscription")));
     }
     round_trip(&server, "_INBOX.server.end", "_INBOX.server.*").await;
-    for (subject, _) in &heard {
+    for (subject, _) in &received {
         worker.publish(*subject, "x".into()).await.expect("a connection");
     }
     round_trip(&worker, INFO, "_INBOX.worker.*").await;
     round_trip(&server, "_INBOX.server.end", "_INBOX.server.*").await;
-    for (subject, mut subscription) in heard {
+    for (subject, mut subscription) in received {
         let message = subscription.next().now_or_never().flatten();
         assert!(message.is_none(), "{subject}: {message:?}");
     }

@@ -25,8 +25,7 @@ async fn gone(stream: &NatsStream) {
     tokio::time::timeout(LONG, gone).await.expect("the loss is noticed");
 }
 
-/// Publishes until all are kept, as whoever keeps the order does: again from the first that has no
-/// answer.
+/// Publishes until all messages are stored, in order: resumes at the first message without an ack.
 async fn publish_all(stream: &NatsStream, all: &[StreamMessage], batch: usize) {
     let mut done = 0;
     while done < all.len() {
@@ -38,7 +37,7 @@ async fn publish_all(stream: &NatsStream, all: &[StreamMessage], batch: usize) {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_later_is_found() {
+async fn a_server_that_starts_later_is_connected() {
     let mut nats = TestNats::stopped();
     let stream = NatsStream::open(Address::parse(nats.url()).expect("a URL"));
     assert!(!stream.is_connected());
@@ -52,7 +51,7 @@ async fn a_server_that_comes_later_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_server_loses_nothing_and_mixes_nothing_up() {
+async fn a_killed_server_loses_no_messages_and_mismatches_no_acks() {
     let mut nats = TestNats::start();
     let stream = connect(nats.url()).await;
     stream.ensure(&settings()).await.expect("a stream");
@@ -68,8 +67,8 @@ async fn a_killed_server_loses_nothing_and_mixes_nothing_up() {
         }
     };
     tokio::join!(publishing, killing);
-    let kept = nats.messages(&settings().name).await;
-    let ids: Vec<&str> = kept.iter().map(|kept| &*kept.id).collect();
+    let messages = nats.messages(&settings().name).await;
+    let ids: Vec<&str> = messages.iter().map(|message| &*message.id).collect();
     let expected: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
     assert_eq!(ids, expected, "every message once and in order");
 }
@@ -85,7 +84,7 @@ async fn a_stalled_server_is_unavailable_until_it_resumes() {
     gone(&stream).await;
     nats.resume();
     publish_all(&stream, &numbered(0..200), 50).await;
-    let kept = nats.messages(&settings().name).await;
-    let ids: Vec<String> = kept.into_iter().map(|kept| kept.id).collect();
+    let messages = nats.messages(&settings().name).await;
+    let ids: Vec<String> = messages.into_iter().map(|message| message.id).collect();
     assert_eq!(ids, (0..200).map(|number: u32| number.to_string()).collect::<Vec<_>>());
 }

@@ -16,7 +16,7 @@ use noetl_bus::{EventStream, StoredMessage};
 use noetl_bus_nats::{Address, NatsStream};
 use noetl_test_services::nats::{StreamMessage, TestNats};
 
-/// Nothing takes this long unless it never comes.
+/// Timeout that is reached only if a message never arrives.
 const LONG: Duration = Duration::from_secs(60);
 
 async fn connect(url: &str) -> NatsStream {
@@ -50,7 +50,8 @@ impl Inspect for Server {
             Answer::Done => message.double_ack().await.expect("it is answered"),
             Answer::Again => {
                 message.ack_with(AckKind::Nak(None)).await.expect("it is answered");
-                // The next question is asked on another connection: this one is to be heard first.
+                // The next request uses another connection, so this message must reach the server
+                // first.
                 message.context.client().flush().await.expect("it is sent");
             }
             Answer::None => {}

@@ -1,4 +1,4 @@
-//! What the server is told, word for word.
+//! Stream and consumer settings as the server stores them.
 
 use async_nats::jetstream::consumer::{self, AckPolicy, DeliverPolicy};
 use async_nats::jetstream::stream::{RetentionPolicy, StorageType};
@@ -10,23 +10,26 @@ use noetl_test_services::nats::TestNats;
 use crate::{LONG, connect};
 
 #[tokio::test]
-async fn a_stream_and_its_consumers_have_their_settings() {
+async fn streams_and_consumers_have_the_requested_settings() {
     let nats = TestNats::start();
     let wanted = settings();
     connect(nats.url()).await.ensure(&wanted).await.expect("a stream");
     let context = nats.context().await;
     let stream = context.get_stream(&wanted.name).await.expect("the stream");
-    let found = &stream.cached_info().config;
-    assert_eq!(found.subjects, wanted.subjects);
-    assert_eq!((found.storage, found.retention), (StorageType::File, RetentionPolicy::Limits));
-    assert_eq!(found.duplicate_window, wanted.duplicate_window);
-    assert_eq!(found.max_age, wanted.age_max);
+    let config = &stream.cached_info().config;
+    assert_eq!(config.subjects, wanted.subjects);
+    assert_eq!((config.storage, config.retention), (StorageType::File, RetentionPolicy::Limits));
+    assert_eq!(config.duplicate_window, wanted.duplicate_window);
+    assert_eq!(config.max_age, wanted.age_max);
     let reader: consumer::PullConsumer = stream.get_consumer("reader").await.expect("a consumer");
-    let found = &reader.cached_info().config;
-    assert_eq!(found.durable_name.as_deref(), Some("reader"));
-    assert_eq!(found.filter_subject, wanted.consumers[0].filter);
-    assert_eq!((found.deliver_policy, found.ack_policy), (DeliverPolicy::All, AckPolicy::Explicit));
-    assert_eq!((found.ack_wait, found.max_deliver), (wanted.consumers[0].ack_wait, -1));
+    let config = &reader.cached_info().config;
+    assert_eq!(config.durable_name.as_deref(), Some("reader"));
+    assert_eq!(config.filter_subject, wanted.consumers[0].filter);
+    assert_eq!(
+        (config.deliver_policy, config.ack_policy),
+        (DeliverPolicy::All, AckPolicy::Explicit)
+    );
+    assert_eq!((config.ack_wait, config.max_deliver), (wanted.consumers[0].ack_wait, -1));
 }
 
 #[tokio::test]

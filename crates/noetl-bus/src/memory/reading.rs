@@ -10,7 +10,7 @@ use crate::{CommandConsumer, Delivery, EventStream, ReadError};
 
 impl MemoryStream {
     /// Returns the messages available to these consumers now, at most `max`.
-    fn given(
+    fn available(
         &self,
         stream: &str,
         readers: &[String],
@@ -22,15 +22,19 @@ impl MemoryStream {
         if readers.is_empty() || !readers.iter().all(|reader| known.has_reader(reader)) {
             return Err(ReadError::NoReader);
         }
-        let mut given = Vec::new();
+        let mut deliveries = Vec::new();
         for reader in readers {
-            while given.len() < max {
-                let Some((index, kept)) = known.give(reader) else { break };
+            while deliveries.len() < max {
+                let Some((index, message)) = known.give(reader) else { break };
                 let receipt = format!("{index} {reader}");
-                given.push(Delivery { subject: kept.subject, payload: kept.payload, receipt });
+                deliveries.push(Delivery {
+                    subject: message.subject,
+                    payload: message.payload,
+                    receipt,
+                });
             }
         }
-        Ok(given)
+        Ok(deliveries)
     }
 
     fn answer_all(&self, receipts: &[String], is_done: bool) {
@@ -58,9 +62,9 @@ impl CommandConsumer for MemoryStream {
             if !self.is_connected() {
                 return Err(ReadError::Away(AWAY.to_owned()));
             }
-            let given = self.given(stream, readers, max)?;
-            if !given.is_empty() {
-                return Ok(given);
+            let deliveries = self.available(stream, readers, max)?;
+            if !deliveries.is_empty() {
+                return Ok(deliveries);
             }
             tokio::select! {
                 // `self` owns the senders and outlives the call, so `changed` cannot fail.

@@ -1,4 +1,4 @@
-//! One in-memory stream and its consumers.
+//! An in-memory stream and its consumers.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct StreamBuffer {
     pub(super) settings: StreamSettings,
-    kept: Vec<StoredMessage>,
+    messages: Vec<StoredMessage>,
     removed: BTreeSet<usize>,
     ids: HashSet<String>,
     made: i128,
@@ -24,7 +24,7 @@ struct MemoryConsumer {
     /// Index of the next message to deliver.
     next: usize,
     /// Indexes of messages delivered and not acked.
-    given: BTreeSet<usize>,
+    in_flight: BTreeSet<usize>,
     /// Indexes of nacked messages, to be redelivered before new ones.
     redeliver: BTreeSet<usize>,
 }
@@ -33,7 +33,7 @@ impl StreamBuffer {
     pub(super) fn new(settings: &StreamSettings, made: i128) -> Self {
         Self {
             settings: settings.clone(),
-            kept: Vec::new(),
+            messages: Vec::new(),
             removed: BTreeSet::new(),
             ids: HashSet::new(),
             made,
@@ -42,19 +42,19 @@ impl StreamBuffer {
     }
 
     /// Returns every stored message, oldest first.
-    pub(super) fn kept(&self) -> impl Iterator<Item = &StoredMessage> {
-        let placed = self.kept.iter().enumerate();
-        placed.filter(|(index, _)| !self.removed.contains(index)).map(|(_, kept)| kept)
+    pub(super) fn messages(&self) -> impl Iterator<Item = &StoredMessage> {
+        let placed = self.messages.iter().enumerate();
+        placed.filter(|(index, _)| !self.removed.contains(index)).map(|(_, message)| message)
     }
 
     /// Deletes matching messages up to and including sequence number `until`, which counts from 1.
     pub(super) fn discard(&mut self, filter: &str, until: u64) {
         let count = usize::try_from(until).unwrap_or(usize::MAX);
-        for (index, kept) in self.kept.iter().enumerate().take(count) {
-            if is_of(&kept.subject, filter) {
+        for (index, message) in self.messages.iter().enumerate().take(count) {
+            if is_of(&message.subject, filter) {
                 self.removed.insert(index);
                 for reader in self.readers.values_mut() {
-                    reader.given.remove(&index);
+                    reader.in_flight.remove(&index);
                     reader.redeliver.remove(&index);
                 }
             }
@@ -69,15 +69,15 @@ impl StreamBuffer {
         self.readers.entry(consumer.name.clone()).or_insert_with(|| MemoryConsumer {
             filter: consumer.filter.clone(),
             next: 0,
-            given: BTreeSet::new(),
+            in_flight: BTreeSet::new(),
             redeliver: BTreeSet::new(),
         });
     }
 
     /// Changes a consumer's filter. Returns `false` if there is no consumer of this name.
     pub(super) fn redirect(&mut self, consumer: &Consumer) -> bool {
-        let found = self.readers.get_mut(&consumer.name);
-        found.map(|reader| consumer.filter.clone_into(&mut reader.filter)).is_some()
+        let reader = self.readers.get_mut(&consumer.name);
+        reader.map(|reader| consumer.filter.clone_into(&mut reader.filter)).is_some()
     }
 
     pub(super) fn keep(&mut self, message: StreamMessage) -> PublishAck {
@@ -85,7 +85,7 @@ impl StreamBuffer {
             return PublishAck::Known;
         }
         let StreamMessage { subject, id, payload } = message;
-        self.kept.push(StoredMessage { subject, id, payload });
+        self.messages.push(StoredMessage { subject, id, payload });
         PublishAck::New
     }
 
@@ -97,14 +97,14 @@ impl StreamBuffer {
     pub(super) fn give(&mut self, consumer: &str) -> Option<(usize, StoredMessage)> {
         let reader = self.readers.get_mut(consumer)?;
         if let Some(index) = reader.redeliver.pop_first() {
-            reader.given.insert(index);
-            return Some((index, self.kept[index].clone()));
+            reader.in_flight.insert(index);
+            return Some((index, self.messages[index].clone()));
         }
-        while let Some(message) = self.kept.get(reader.next) {
+        while let Some(message) = self.messages.get(reader.next) {
             let index = reader.next;
             reader.next += 1;
             if is_of(&message.subject, &reader.filter) && !self.removed.contains(&index) {
-                reader.given.insert(index);
+                reader.in_flight.insert(index);
                 return Some((index, message.clone()));
             }
         }
@@ -114,24 +114,25 @@ impl StreamBuffer {
     /// Acks a delivered message if `is_done`, else queues it for redelivery.
     pub(super) fn answer(&mut self, consumer: &str, index: usize, is_done: bool) {
         let Some(reader) = self.readers.get_mut(consumer) else { return };
-        if reader.given.remove(&index) && !is_done {
+        if reader.in_flight.remove(&index) && !is_done {
             reader.redeliver.insert(index);
         }
     }
 
     pub(super) fn state(&self) -> StreamState {
         let state = |(name, reader): (&String, &MemoryConsumer)| {
-            let later = self.kept.iter().enumerate().skip(reader.next);
+            let later = self.messages.iter().enumerate().skip(reader.next);
             let later = later.filter(|(index, _)| !self.removed.contains(index));
-            let pending = later.filter(|(_, kept)| is_of(&kept.subject, &reader.filter)).count();
+            let pending =
+                later.filter(|(_, message)| is_of(&message.subject, &reader.filter)).count();
             ConsumerState {
                 name: name.clone(),
                 filters: vec![reader.filter.clone()],
                 pending: pending as u64,
-                unacknowledged: (reader.given.len() + reader.redeliver.len()) as u64,
+                unacknowledged: (reader.in_flight.len() + reader.redeliver.len()) as u64,
             }
         };
         let consumers = self.readers.iter().map(state).collect();
-        StreamState { made: self.made, last: self.kept.len() as u64, consumers }
+        StreamState { made: self.made, last: self.messages.len() as u64, consumers }
     }
 }

@@ -29,18 +29,20 @@ pub(crate) trait FlagGroup {
 
 /// Values of the flags of a group. They are the highest layer of the settings.
 pub(crate) struct Flags<G> {
-    given: Vec<(&'static str, &'static str, RawValue)>,
+    values: Vec<(&'static str, &'static str, RawValue)>,
     group: PhantomData<G>,
 }
 
 impl<G> Flags<G> {
     /// Creates flags with these values, by key; `None` is a flag that was not given.
-    pub(crate) fn given<'a>(values: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> Self {
+    pub(crate) fn with_values<'a>(
+        values: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+    ) -> Self {
         let values = values.into_iter().filter_map(|(key, value)| {
             let setting = Options::setting(key)?;
             Some((setting.key, setting.flag?.long, RawValue::from(value?)))
         });
-        Self { given: values.collect(), group: PhantomData }
+        Self { values: values.collect(), group: PhantomData }
     }
 
     /// Returns the settings of this process with these flags on top.
@@ -50,31 +52,31 @@ impl<G> Flags<G> {
 
     /// Returns settings with these flags on top.
     pub(crate) fn over(&self, settings: &Settings) -> Settings {
-        settings.with_flags(self.given.iter().cloned())
+        settings.with_flags(self.values.iter().cloned())
     }
 
     /// Returns `true` if the flag of this key was given.
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.given.iter().any(|(given, _, _)| *given == key)
+        self.values.iter().any(|(flag_key, _, _)| *flag_key == key)
     }
 }
 
 impl<G> Clone for Flags<G> {
     fn clone(&self) -> Self {
-        Self { given: self.given.clone(), group: PhantomData }
+        Self { values: self.values.clone(), group: PhantomData }
     }
 }
 
 impl<G> Default for Flags<G> {
     fn default() -> Self {
-        Self { given: Vec::new(), group: PhantomData }
+        Self { values: Vec::new(), group: PhantomData }
     }
 }
 
 impl<G> fmt::Debug for Flags<G> {
     /// Shows the keys only, because values may be secrets.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_list().entries(self.given.iter().map(|(key, _, _)| key)).finish()
+        out.debug_list().entries(self.values.iter().map(|(key, _, _)| key)).finish()
     }
 }
 
@@ -101,9 +103,9 @@ impl<G: FlagGroup> FromArgMatches for Flags<G> {
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         for setting in G::KEYS.iter().filter_map(|key| Options::setting(key)) {
-            if let (Some(flag), Some(given)) = (setting.flag, given(matches, setting)) {
+            if let (Some(flag), Some(value)) = (setting.flag, flag_value(matches, setting)) {
                 let long = G::long(setting.key).unwrap_or(flag.long);
-                self.given.push((setting.key, long, given));
+                self.values.push((setting.key, long, value));
             }
         }
         Ok(())
@@ -111,7 +113,7 @@ impl<G: FlagGroup> FromArgMatches for Flags<G> {
 }
 
 /// Returns the value of a flag, or `None` if it was not given.
-fn given(matches: &ArgMatches, setting: &Setting) -> Option<RawValue> {
+fn flag_value(matches: &ArgMatches, setting: &Setting) -> Option<RawValue> {
     if matches.value_source(setting.key) != Some(ValueSource::CommandLine) {
         return None;
     }

@@ -248,7 +248,7 @@ mod tests {
     use super::seconds;
 
     #[test]
-    fn times_are_read_with_their_unit() {
+    fn durations_are_parsed_with_their_unit() {
         for (text, expected) in
             [("90", 90), ("90s", 90), ("2m", 120), ("1h", 3600), ("4w", 2_419_200)]
         {

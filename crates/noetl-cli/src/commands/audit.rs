@@ -127,11 +127,11 @@ fn report(name: &str, check: &AuditCheck, output: Output) -> Result<(), CliError
         1 => style.bad("1 problem"),
         count => style.bad(&format!("{count} problems")),
     };
-    let mut said = format!("{name}: {outcome} ({uses} uses, {purged} purged");
+    let mut text = format!("{name}: {outcome} ({uses} uses, {purged} purged");
     if *outside > 0 {
-        said.push_str(&format!(", {outside} without a link"));
+        text.push_str(&format!(", {outside} without a link"));
     }
-    output::note(&format!("{said})"));
+    output::note(&format!("{text})"));
     output::note("store this head outside the database; `--head` compares with it:");
     output::data(format!("{head}\n").as_bytes())
 }

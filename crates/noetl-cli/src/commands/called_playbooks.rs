@@ -33,17 +33,17 @@ pub(super) fn called_by(file: &Path, playbook: &Playbook) -> Vec<String> {
         return Vec::new();
     }
     let mut beside = documents(file);
-    let mut found = Vec::new();
+    let mut playbooks = Vec::new();
     loop {
         let wanted = |path: &String| calls.any || calls.paths.contains(path);
         let next = beside.keys().find(|path| wanted(path)).cloned();
         let Some((_, text)) = next.and_then(|path| beside.remove_entry(&path)) else { break };
         if let Some(playbook) = noetl_playbook::check(&text).playbook {
             calls.add(&playbook);
-            found.push(text);
+            playbooks.push(text);
         }
     }
-    found
+    playbooks
 }
 
 impl CalledPlaybooks {
@@ -105,12 +105,12 @@ fn documents(file: &Path) -> BTreeMap<String, String> {
     });
     files.sort();
     let texts = files.iter().take(FILES_MAX).filter_map(|path| std::fs::read_to_string(path).ok());
-    let mut found = BTreeMap::new();
+    let mut documents = BTreeMap::new();
     for text in texts {
         let Ok(description) = noetl_playbook::describe(&text) else { continue };
         if let Some(path) = description.path.or(description.name) {
-            found.entry(path).or_insert(text);
+            documents.entry(path).or_insert(text);
         }
     }
-    found
+    documents
 }

@@ -118,9 +118,9 @@ async fn look_at(remote: &Remote, file: &Path) -> Result<(Value, bool), CliError
     let request = CheckRequest { content: text, resource_type: "Playbook".to_owned() };
     let answer = remote.client.ask(calls::validate(&request)).await;
     let answer = answer.map_err(|error| refused(remote, &name, &error))?;
-    let CheckReply { valid, diagnostics: found, .. } = &answer.value;
+    let CheckReply { valid, diagnostics: findings, .. } = &answer.value;
     if remote.form == OutputFormat::Table {
-        let text = diagnostics(&name, found, style::of_stdout());
+        let text = diagnostics(&name, findings, style::of_stdout());
         let verdict = if *valid { "ok" } else { "not valid" };
         output::data(format!("{text}{name}: {verdict}\n").as_bytes())?;
     }

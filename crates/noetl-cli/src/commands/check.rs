@@ -64,20 +64,20 @@ fn check(file: &Path, arguments: &CheckArguments) -> Result<Checked, CliError> {
         }
         false => (document.text, None),
     };
-    let found = found_in(&text);
+    let diagnostics = found_in(&text);
     if arguments.output == Output::Text {
         let style = style::of_stderr();
-        let rendered = diagnostics::render(&document.name, &text, &found, style);
+        let rendered = diagnostics::render(&document.name, &text, &diagnostics, style);
         if !rendered.is_empty() {
             output::note(rendered.trim_end_matches('\n'));
         }
-        let count = diagnostics::count(&found);
+        let count = diagnostics::count(&diagnostics);
         let made = fixed.as_ref().map(|fixed| fixed.summary(arguments.dry_run));
         let made = made.map(|made| format!("{made}, ")).unwrap_or_default();
         output::note(&format!("{}: {made}{count}", document.name));
     }
-    let has_errors = found.iter().any(|found| found.severity == Severity::Error);
-    let mut report = json!({ "file": document.name, "diagnostics": found });
+    let has_errors = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    let mut report = json!({ "file": document.name, "diagnostics": diagnostics });
     if let (Some(fixed), Some(report)) = (fixed, report.as_object_mut()) {
         report.extend(fixed.into_report());
     }

@@ -93,12 +93,12 @@ fn add(
             .hint(format!("`noetl context add {name} --server-url https://noetl.example`")));
     }
     let is_first = changing.contexts.current().is_none();
-    let mut given = given(fields)?;
-    if !given.iter().any(|(key, _)| *key == "runtime") {
+    let mut values = field_values(fields)?;
+    if !values.iter().any(|(key, _)| *key == "runtime") {
         // Other programs that share the file require this key.
-        given.push(("runtime", "auto".to_owned()));
+        values.push(("runtime", "auto".to_owned()));
     }
-    changing.set(&name, &given);
+    changing.set(&name, &values);
     if set_current || is_first {
         changing.set_current(&name);
     }
@@ -113,12 +113,12 @@ fn update(
 ) -> Result<Context, CliError> {
     let SetContextArguments { name, fields, set_current } = arguments;
     changing.contexts.named(&name)?;
-    let given = given(fields)?;
-    if given.is_empty() && !set_current {
+    let values = field_values(fields)?;
+    if values.is_empty() && !set_current {
         return Err(CliError::new(ErrorKind::User, "nothing to change was given")
             .hint("give --server-url, --token, --runtime or --set-current"));
     }
-    changing.set(&name, &given);
+    changing.set(&name, &values);
     if set_current {
         changing.set_current(&name);
     }
@@ -126,19 +126,19 @@ fn update(
 }
 
 /// Returns the given fields as key-value pairs, after validation of the server URL.
-fn given(fields: ContextFields) -> Result<Vec<(&'static str, String)>, CliError> {
-    let mut given = Vec::new();
+fn field_values(fields: ContextFields) -> Result<Vec<(&'static str, String)>, CliError> {
+    let mut values = Vec::new();
     if let Some(url) = fields.server_url {
         Client::new(&url).map_err(|error| {
             CliError::from_error(ErrorKind::User, &error).hint("write it as https://noetl.example")
         })?;
-        given.push(("server_url", url));
+        values.push(("server_url", url));
     }
     if let Some(token) = fields.token {
-        given.push(("token", if token == "-" { token_from_stdin()? } else { token }));
+        values.push(("token", if token == "-" { token_from_stdin()? } else { token }));
     }
-    given.extend(fields.runtime.map(|runtime| ("runtime", runtime)));
-    Ok(given)
+    values.extend(fields.runtime.map(|runtime| ("runtime", runtime)));
+    Ok(values)
 }
 
 fn token_from_stdin() -> Result<String, CliError> {

@@ -72,8 +72,8 @@ fn secrets(file: &Path) -> Result<Map<String, Value>, CliError> {
     match noetl_playbook::read_data(&document.text) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(wrong(format!("{name} is not an object"))),
-        Err(found) => {
-            let place = found.first().map(|it| format!(":{}:{}", it.line, it.column));
+        Err(diagnostics) => {
+            let place = diagnostics.first().map(|it| format!(":{}:{}", it.line, it.column));
             let place = place.unwrap_or_default();
             Err(wrong(format!("{name}{place}: not readable as JSON or YAML")))
         }

@@ -18,11 +18,11 @@ const FORM: &str = "write `name: my-db`, `type: postgres` and `data: {host: …,
 
 /// Returns the credentials of these files, in order.
 pub(super) fn read(files: &[PathBuf]) -> Result<Vec<CredentialRequest>, CliError> {
-    let mut found = Vec::new();
+    let mut credentials = Vec::new();
     for file in files {
-        found.extend(of_document(&document::read(file)?)?);
+        credentials.extend(of_document(&document::read(file)?)?);
     }
-    Ok(found)
+    Ok(credentials)
 }
 
 /// Returns the credentials of one document.
@@ -74,8 +74,8 @@ pub(super) async fn keep(
         for warning in Credentials::warnings(&request.kind, &request.data) {
             output::note(&format!("credential '{name}': {warning}"));
         }
-        let kept = control.secrets.credentials.put(tenant, request).await;
-        kept.map_err(|error| {
+        let stored = control.secrets.credentials.put(tenant, request).await;
+        stored.map_err(|error| {
             CliError::from_error(ErrorKind::Config, &error).about(&format!("credential '{name}'"))
         })?;
     }
@@ -85,8 +85,8 @@ pub(super) async fn keep(
 /// Returns the entries of a document, each with a description of its position for messages.
 fn entries(document: &NamedDocument) -> Result<Vec<(String, Value)>, CliError> {
     // The message omits the line, which may contain a secret.
-    let data = noetl_playbook::read_data(&document.text).map_err(|found| {
-        let first = found.first();
+    let data = noetl_playbook::read_data(&document.text).map_err(|diagnostics| {
+        let first = diagnostics.first();
         let place = first.map_or_else(String::new, |it| format!(":{}:{}", it.line, it.column));
         let why = first.map_or("it is empty", |it| it.message.as_str());
         let message = format!("{}{place}: not readable as YAML or JSON: {why}", document.name);
@@ -159,12 +159,12 @@ mod tests {
         let file = home.path().join("c.yaml");
         std::fs::write(&file, text).expect("a file");
         let read = read(std::slice::from_ref(&file)).map_err(|failure| failure.text());
-        let said = read.map_err(|text| text.replace(&file.display().to_string(), "c.yaml"))?;
-        Ok(said.into_iter().map(|it| (it.name, it.kind, it.data)).collect())
+        let requests = read.map_err(|text| text.replace(&file.display().to_string(), "c.yaml"))?;
+        Ok(requests.into_iter().map(|it| (it.name, it.kind, it.data)).collect())
     }
 
     #[test]
-    fn a_file_holds_one_a_list_or_a_map_in_yaml_or_json() {
+    fn a_file_may_contain_one_credential_a_list_or_a_map() {
         let one = ("a".to_owned(), "bearer".to_owned(), json!({"token": "t"}));
         for text in [
             "name: a\ntype: bearer\ndata: {token: t}\ntags: [x]\n",
@@ -191,9 +191,9 @@ mod tests {
             ("a: {type: x, data: {}, token: sesame}", "'a' has 'token' beside 'data'"),
             ("a: {type: 5, data: {}}", "'a' has a 'type' that is not text"),
         ] {
-            let said = of(text).expect_err(text);
-            assert!(said.contains(expected), "{text}: {said}");
-            assert!(!said.contains("sesame"), "{text}: {said}");
+            let message = of(text).expect_err(text);
+            assert!(message.contains(expected), "{text}: {message}");
+            assert!(!message.contains("sesame"), "{text}: {message}");
         }
     }
 }

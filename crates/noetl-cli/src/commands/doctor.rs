@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_of_an_answer_is_read() {
+    fn the_date_header_of_a_response_is_parsed() {
         let read = |text: &str| http_date(text).map(|at| at.to_string());
         let expected: Timestamp = "1994-11-06T08:49:37Z".parse().expect("a time");
         assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(expected));

@@ -37,11 +37,11 @@ pub(super) async fn to_end(
     let mut stop = stop.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     let mut follow = remote.follow(call, after);
     loop {
-        let heard = tokio::select! {
-            heard = follow.next() => heard,
+        let next_item = tokio::select! {
+            next_item = follow.next() => next_item,
             () = stop.next() => return Ok(FollowEnd::Interrupted),
         };
-        match heard.map_err(|error| remote.failure(&error))? {
+        match next_item.map_err(|error| remote.failure(&error))? {
             StreamItem::Item(_, item) => each(item)?,
             StreamItem::End(end) => return Ok(FollowEnd::Over(end)),
             StreamItem::Lost(_) => output::note("the connection was lost; trying again"),

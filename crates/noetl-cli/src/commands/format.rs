@@ -39,9 +39,9 @@ pub(super) fn count(number: usize, word: &str) -> String {
 }
 
 /// Formats the diagnostics that a server returned for a document.
-pub(super) fn diagnostics(name: &str, found: &[Diagnostic], style: TextStyle) -> String {
+pub(super) fn diagnostics(name: &str, diagnostics: &[Diagnostic], style: TextStyle) -> String {
     let mut text = String::new();
-    for Diagnostic { severity, code, line, column, path, message, help } in found {
+    for Diagnostic { severity, code, line, column, path, message, help } in diagnostics {
         let label = format!("{severity}[{code}]");
         let label = if severity == "error" { style.bad(&label) } else { style.warn(&label) };
         text.push_str(&format!("{name}:{line}:{column}: {label}: {}\n", one_line(message)));

@@ -154,9 +154,9 @@ fn print(
     let mut sentences = String::new();
     for result in &whole.results {
         let name = documents.get(result.index).map_or("", |document| &document.name);
-        let found = diagnostics(name, &result.diagnostics, style);
-        if !found.is_empty() {
-            output::note(found.trim_end());
+        let diagnostics = diagnostics(name, &result.diagnostics, style);
+        if !diagnostics.is_empty() {
+            output::note(diagnostics.trim_end());
         }
         match (&result.error, &result.path, result.version) {
             (Some(error), _, _) => {
@@ -189,12 +189,12 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_neither_too_long_nor_too_large() {
+    fn batches_are_limited_in_items_and_bytes() {
         assert!(sizes(&[], 2).is_empty());
         assert_eq!(sizes(&[1, 1, 1, 1, 1], 2), [2, 2, 1]);
         assert_eq!(sizes(&[1, 1], 2), [2]);
         assert_eq!(sizes(&[BYTES_MAX, 1, BYTES_MAX - 1, 1], 100), [1, 2, 1]);
-        // One that is too large by itself is sent, so that the server says so.
+        // An oversized document is sent alone, so that the server rejects only that one.
         assert_eq!(sizes(&[1, 2 * BYTES_MAX, 1], 100), [1, 1, 1]);
     }
 }

@@ -51,9 +51,9 @@ async fn read(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Cl
                 output::note(&format!("… {} not kept", count(lines, "line")));
             }
         }
-        let taken = reply.lines.len() as u64;
-        left = left.saturating_sub(taken);
-        if taken == 0 || left == 0 || reply.next_after <= after {
+        let received = reply.lines.len() as u64;
+        left = left.saturating_sub(received);
+        if received == 0 || left == 0 || reply.next_after <= after {
             return Ok(ExitCode::SUCCESS);
         }
         after = reply.next_after;

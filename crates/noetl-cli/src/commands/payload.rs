@@ -21,8 +21,8 @@ pub(super) fn workload(arguments: &WorkloadArguments) -> Result<Map, CliError> {
         let message = "stdin holds --input or --payload, not both";
         return Err(CliError::new(ErrorKind::User, message).hint("name a file for one of them"));
     }
-    let mut below = given("--input", input.as_deref())?;
-    merge(&mut below, &given("--payload", payload.as_deref())?);
+    let mut below = flag_object("--input", input.as_deref())?;
+    merge(&mut below, &flag_object("--payload", payload.as_deref())?);
     let set: Vec<String> = set.iter().map(|one| without_prefix(one).to_owned()).collect();
     laid(below, &set)
 }
@@ -32,12 +32,12 @@ pub(super) fn reads_stdin(arguments: &WorkloadArguments) -> bool {
     is_stdin(arguments.payload.as_deref()) || is_stdin(arguments.input.as_deref())
 }
 
-fn is_stdin(given: Option<&str>) -> bool {
-    given.is_some_and(|given| document::is_stdin(Path::new(given)))
+fn is_stdin(argument: Option<&str>) -> bool {
+    argument.is_some_and(|argument| document::is_stdin(Path::new(argument)))
 }
 
 /// Parses an inline JSON object, or reads one from a file.
-fn given(name: &str, text: Option<&str>) -> Result<Map, CliError> {
+fn flag_object(name: &str, text: Option<&str>) -> Result<Map, CliError> {
     match text {
         None => Ok(Map::new()),
         Some(text) if text.trim_start().starts_with('{') => parsed(&format!("in {name}"), text),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn set_wins_over_payload_and_payload_over_input() {
+    fn set_overrides_payload_which_overrides_input() {
         let input = r#"{"a": {"x": 1, "y": 1}, "b": [1], "c": 1}"#;
         let payload = r#"{"a": {"y": 2, "z": 2}, "b": [2], "d": {"e": 2}}"#;
         assert_eq!(
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_name_the_workload() {
+    fn a_key_may_start_with_workload() {
         assert_eq!(set(&["workload.a.b=1", "a.c=2"]), json!({"a": {"b": 1, "c": 2}}));
         assert_eq!(set(&["workload.workload.a=1", "workload=2"]), json!({"workload": 2}));
         assert_eq!(set(&["workload=2", "workload.workload.a=1"]), json!({"workload": {"a": 1}}));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn values_keep_the_type_they_are_written_in() {
+    fn values_have_the_type_of_their_literal() {
         assert_eq!(
             set(&["n=3", "zip=00501", "on=true", "who=Ada", "list=[1,2]", "empty="]),
             json!({"n": 3, "zip": "00501", "on": true, "who": "Ada", "list": [1, 2], "empty": ""})
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn dotted_keys_reach_into_maps() {
+    fn dotted_keys_set_nested_keys() {
         assert_eq!(set(&["a.b=1", "a.c=2"]), json!({"a": {"b": 1, "c": 2}}));
     }
 
@@ -196,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    fn invalid_assignments_are_named() {
-        let said = read(None, None, &["who"]).unwrap_err();
-        assert_eq!(said, "--set takes KEY=VALUE, got 'who'");
+    fn invalid_assignments_are_reported() {
+        let error = read(None, None, &["who"]).unwrap_err();
+        assert_eq!(error, "--set takes KEY=VALUE, got 'who'");
     }
 }

@@ -52,8 +52,8 @@ fn of_source(arguments: &SourceArguments, what: What) -> Result<ExitCode, CliErr
                 What::Credentials => &["yaml", "yml", "json"],
                 What::Playbooks | What::Anything => &["yaml", "yml"],
             };
-            let found = files::files_below(directory, extensions)?;
-            let documents = found.iter().map(|file: &std::path::PathBuf| document::read(file));
+            let files = files::files_below(directory, extensions)?;
+            let documents = files.iter().map(|file: &std::path::PathBuf| document::read(file));
             send_all(documents, what, true, *force, remote)
         }
         (None, None) => Err(CliError::new(ErrorKind::User, "no file was named")),
@@ -70,7 +70,7 @@ fn send_all(
     arguments: &RemoteArguments,
 ) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
-        let mut kept = Vec::new();
+        let mut outcomes = Vec::new();
         let mut failed = None;
         for document in documents {
             let sent = match &document {
@@ -78,10 +78,10 @@ fn send_all(
                 Err(_) => Ok(Vec::new()),
             };
             match (document, sent) {
-                (Ok(_), Ok(replies)) => kept.extend(replies),
+                (Ok(_), Ok(replies)) => outcomes.extend(replies),
                 // The remaining requests would fail, too.
                 (Ok(_), Err(failure)) if failure.kind() == ErrorKind::Config => {
-                    print(&remote, kept, is_many)?;
+                    print(&remote, outcomes, is_many)?;
                     return Err(failure);
                 }
                 (Ok(_), Err(failure)) | (Err(failure), _) => {
@@ -93,7 +93,7 @@ fn send_all(
                 }
             }
         }
-        print(&remote, kept, is_many)?;
+        print(&remote, outcomes, is_many)?;
         Ok(failed.unwrap_or(ExitCode::SUCCESS))
     })
 }
@@ -104,9 +104,9 @@ struct RegisterOutcome {
     body: Value,
 }
 
-fn print(remote: &Remote, kept: Vec<RegisterOutcome>, is_many: bool) -> Result<(), CliError> {
-    let text: String = kept.iter().map(|kept| format!("{}\n", kept.sentence)).collect();
-    let mut bodies: Vec<Value> = kept.into_iter().map(|kept| kept.body).collect();
+fn print(remote: &Remote, outcomes: Vec<RegisterOutcome>, is_many: bool) -> Result<(), CliError> {
+    let text: String = outcomes.iter().map(|outcome| format!("{}\n", outcome.sentence)).collect();
+    let mut bodies: Vec<Value> = outcomes.into_iter().map(|outcome| outcome.body).collect();
     let body = match (is_many, bodies.len()) {
         (false, 1) => bodies.remove(0),
         _ => Value::Array(bodies),
@@ -124,11 +124,11 @@ async fn send(
     let is_credential = what == What::Credentials
         || what == What::Anything && kind.as_deref() == Some("credential");
     if is_credential {
-        let mut kept = Vec::new();
+        let mut outcomes = Vec::new();
         for request in credentials::of_document(document)? {
-            kept.push(keep(remote, request).await?);
+            outcomes.push(keep(remote, request).await?);
         }
-        return Ok(kept);
+        return Ok(outcomes);
     }
     // A directory of playbooks may contain other documents.
     if what == What::Playbooks && kind.as_deref().is_some_and(|kind| kind != "playbook") {
@@ -136,7 +136,7 @@ async fn send(
         output::note(&format!("{} is a {kind} and was left out", document.name));
         return Ok(Vec::new());
     }
-    register(remote, document, force).await.map(|kept| vec![kept])
+    register(remote, document, force).await.map(|outcome| vec![outcome])
 }
 
 async fn register(
@@ -169,11 +169,11 @@ async fn register(
 pub(super) fn refused(remote: &Remote, name: &str, error: &ClientError) -> CliError {
     let failure = remote.failure(error);
     let ClientError::Refused { body, .. } = error else { return failure };
-    let found = diagnostics(name, &body.diagnostics, style::of_stderr());
-    if found.is_empty() {
+    let text = diagnostics(name, &body.diagnostics, style::of_stderr());
+    if text.is_empty() {
         return failure.about(name);
     }
-    output::note(found.trim_end());
+    output::note(text.trim_end());
     let errors = body.diagnostics.iter().filter(|it| it.severity == "error").count();
     CliError::new(failure.kind(), format!("{name} was not taken: {}", count(errors, "error")))
 }

@@ -65,14 +65,14 @@ pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, CliError> {
     runtime.block_on(run(arguments, texts, payload))
 }
 
-fn report_findings(name: &str, text: &str, found: &[Diagnostic]) {
-    if found.is_empty() {
+fn report_findings(name: &str, text: &str, diagnostics: &[Diagnostic]) {
+    if diagnostics.is_empty() {
         return;
     }
-    let rendered = diagnostics::render(name, text, found, style::of_stderr());
+    let rendered = diagnostics::render(name, text, diagnostics, style::of_stderr());
     output::note(rendered.trim_end_matches('\n'));
-    if found.iter().any(|found| found.severity == Severity::Error) {
-        output::note(&format!("{name}: {}", diagnostics::count(found)));
+    if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        output::note(&format!("{name}: {}", diagnostics::count(diagnostics)));
     }
 }
 

@@ -32,8 +32,8 @@ pub(crate) fn main(command: &ScheduleCommand) -> Result<ExitCode, CliError> {
 fn wanted(arguments: &CreateScheduleArguments) -> Result<ScheduleRequest, CliError> {
     let (set, payload) = (arguments.set.clone(), arguments.payload.clone());
     let payload = payload::workload(&WorkloadArguments { set, payload, input: None })?;
-    let text = |said: &Option<String>| said.clone().map(Value::from);
-    let said = [
+    let text = |value: &Option<String>| value.clone().map(Value::from);
+    let values = [
         ("playbook", Some(Value::from(arguments.playbook.clone()))),
         ("version", arguments.version.map(Value::from)),
         ("cron", text(&arguments.cron)),
@@ -46,7 +46,7 @@ fn wanted(arguments: &CreateScheduleArguments) -> Result<ScheduleRequest, CliErr
         ("enabled", arguments.paused.then_some(Value::Bool(false))),
         ("payload", (!payload.is_empty()).then_some(Value::Object(payload))),
     ];
-    let spec = said.into_iter().filter_map(|(name, said)| Some((name.to_owned(), said?)));
+    let spec = values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Ok(ScheduleRequest { name: arguments.name.clone(), spec: spec.collect::<Map>() })
 }
 

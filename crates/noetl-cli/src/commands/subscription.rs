@@ -73,9 +73,9 @@ fn events(arguments: &SubscriptionEventsArguments) -> Result<ExitCode, CliError>
 /// Formats an event, followed by its reason on a second line if it has one.
 fn event_lines(event: &EventView, style: TextStyle) -> String {
     let line = follow::line(event, style);
-    let said = event.result.as_ref().map(|result| serde_json::from_str::<Value>(result.get()));
-    let said = said.and_then(Result::ok).unwrap_or_default();
-    match said.pointer("/context/reason").and_then(Value::as_str) {
+    let payload = event.result.as_ref().map(|result| serde_json::from_str::<Value>(result.get()));
+    let payload = payload.and_then(Result::ok).unwrap_or_default();
+    match payload.pointer("/context/reason").and_then(Value::as_str) {
         Some(reason) => format!("{line}       {}\n", style::one_line(reason)),
         None => line,
     }

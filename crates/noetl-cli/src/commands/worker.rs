@@ -286,7 +286,7 @@ mod tests {
         let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
         let settings = Settings::new(Vec::new(), variables);
         let flags = flags.iter().map(|(key, value)| (*key, Some(*value)));
-        let settings = Flags::<WorkerFlags>::given(flags).over(&settings);
+        let settings = Flags::<WorkerFlags>::with_values(flags).over(&settings);
         let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
         let settings = match labels.is_empty() {
             true => settings,
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_the_environment_and_labels_add_up() {
+    fn flags_override_the_environment_and_labels_accumulate() {
         let variables = [
             (LABELS, "a=1, b=2"),
             ("NOETL_WORKER_POOL", " gpu "),
@@ -320,8 +320,8 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_named_with_their_location() {
-        for (variable, value, said) in [
+    fn invalid_settings_are_reported_with_their_location() {
+        for (variable, value, expected) in [
             (LISTEN, "here", "NOETL_WORKER_LISTEN is an address with a port, not 'here'"),
             (LABELS, "a=1,b", "NOETL_WORKER_LABELS: 'b' is no label"),
             (
@@ -330,14 +330,14 @@ mod tests {
                 "NOETL_NATS_URL: entry 1 of the NATS URL is not nats://[user:password@]host[:port]",
             ),
         ] {
-            assert_eq!(read(&[], &[], &[(variable, value)]).err().as_deref(), Some(said));
+            assert_eq!(read(&[], &[], &[(variable, value)]).err().as_deref(), Some(expected));
         }
         let refused = read(&[], &["=x"], &[(LABELS, "a=1")]).err();
         assert_eq!(refused.as_deref(), Some("--label: '=x' is no label"));
     }
 
     #[test]
-    fn no_two_processes_have_the_same_name_of_their_own() {
+    fn default_worker_names_are_unique_per_process() {
         assert_ne!(own_name(), own_name());
     }
 }

@@ -8,10 +8,15 @@ use super::style::{TextStyle, one_line};
 const WIDTH: usize = 100;
 
 /// Formats the diagnostics of one document, in the given order.
-pub(crate) fn render(name: &str, source: &str, found: &[Diagnostic], style: TextStyle) -> String {
+pub(crate) fn render(
+    name: &str,
+    source: &str,
+    diagnostics: &[Diagnostic],
+    style: TextStyle,
+) -> String {
     let lines: Vec<&str> = source.lines().collect();
     let mut text = String::new();
-    for diagnostic in found {
+    for diagnostic in diagnostics {
         let label = match diagnostic.severity {
             Severity::Error => style.bad(&format!("error[{}]", diagnostic.code)),
             Severity::Warning => style.warn(&format!("warning[{}]", diagnostic.code)),
@@ -33,9 +38,10 @@ pub(crate) fn render(name: &str, source: &str, found: &[Diagnostic], style: Text
 }
 
 /// Formats the number of errors and warnings, such as `1 error, 2 warnings`, or `ok` for none.
-pub(crate) fn count(found: &[Diagnostic]) -> String {
-    let errors = found.iter().filter(|found| found.severity == Severity::Error).count();
-    let warnings = found.len() - errors;
+pub(crate) fn count(diagnostics: &[Diagnostic]) -> String {
+    let errors =
+        diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+    let warnings = diagnostics.len() - errors;
     let words = |number: usize, word: &str| match number {
         1 => format!("1 {word}"),
         _ => format!("{number} {word}s"),
@@ -64,8 +70,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_points_at_its_column() {
-        let found = [Diagnostic {
+    fn a_diagnostic_points_at_its_column() {
+        let diagnostics = [Diagnostic {
             severity: Severity::Error,
             code: "E011",
             line: 2,
@@ -74,7 +80,7 @@ mod tests {
             message: "unknown tool kind 'pyhton'".into(),
             help: Some("did you mean 'python'?".into()),
         }];
-        let text = render("a.yaml", "tool:\n  kind: pyhton\n", &found, TextStyle::PLAIN);
+        let text = render("a.yaml", "tool:\n  kind: pyhton\n", &diagnostics, TextStyle::PLAIN);
         assert_eq!(
             text,
             "a.yaml:2:9: error[E011]: unknown tool kind 'pyhton'\n  \
@@ -84,8 +90,8 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_behind_the_end_of_the_document_has_no_excerpt() {
-        let found = [Diagnostic {
+    fn a_diagnostic_past_the_end_of_the_document_has_no_excerpt() {
+        let diagnostics = [Diagnostic {
             severity: Severity::Error,
             code: "E004",
             line: 9,
@@ -94,8 +100,8 @@ mod tests {
             message: "workflow is missing".into(),
             help: None,
         }];
-        let text = render("a.yaml", "x: 1\n", &found, TextStyle::PLAIN);
+        let text = render("a.yaml", "x: 1\n", &diagnostics, TextStyle::PLAIN);
         assert_eq!(text, "a.yaml:9:1: error[E004]: workflow is missing\n");
-        assert_eq!(count(&found), "1 error");
+        assert_eq!(count(&diagnostics), "1 error");
     }
 }

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_shown_and_not_obeyed() {
+    fn control_characters_are_escaped() {
         let hostile = "a\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}2J\r\u{8}\u{7f}\u{202e}b\tc\nd é";
         let safe = r"a\u001b[31mred\u001b]0;title\u0007\u009b2J\u000d\u0008\u007f\u202eb";
         assert_eq!(escaped(hostile), format!("{safe}\tc\nd é"));
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn escaped_json_is_the_same_json() {
+    fn escaped_json_parses_to_the_same_value() {
         let value = serde_json::json!({"a\u{9b}": ["\u{1b}[2J", "\u{7f}\u{202e}"]});
         let shown = escaped(&format!("{value:#}")).into_owned();
         assert!(!shown.chars().any(|c| is_acting(c) && c != '\n'), "{shown}");

@@ -46,8 +46,8 @@ impl Progress {
         match &event.fact {
             Fact::StepEntered { step, run, .. } => {
                 let line = self.line(step, *run);
-                let visit = (step.clone(), *run);
-                self.running.insert(visit, RunningStep { since: event.at, line, items: None });
+                let step_run = (step.clone(), *run);
+                self.running.insert(step_run, RunningStep { since: event.at, line, items: None });
             }
             Fact::StepExited { step, run, outcome, .. } => {
                 self.ended(event, step, *run, outcome);
@@ -115,7 +115,7 @@ impl Progress {
         let (ended, total) = change(running.items.unwrap_or_default());
         running.items = Some((ended, total));
         if let Some(line) = &running.line {
-            line.set_message(format!("{}  {}", visit(step, run), counted(ended, total)));
+            line.set_message(format!("{}  {}", run_label(step, run), counted(ended, total)));
         }
     }
 
@@ -128,7 +128,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("  {spinner} {msg}  {elapsed}") {
             line.set_style(style);
         }
-        line.set_message(visit(step, run));
+        line.set_message(run_label(step, run));
         line.enable_steady_tick(Duration::from_millis(120));
         Some(line)
     }
@@ -154,7 +154,7 @@ impl Progress {
         };
         let took = self.style.faint(&human(took));
         let items = items.unwrap_or_default();
-        self.print(&format!("  {state}  {}{items}  {took}{why}", visit(step, run)));
+        self.print(&format!("  {state}  {}{items}  {took}{why}", run_label(step, run)));
     }
 
     fn print(&self, text: &str) {
@@ -175,7 +175,7 @@ fn counted(ended: u32, total: Option<u32>) -> String {
 }
 
 /// Returns a step's name, with its run number from the second run on.
-fn visit(step: &str, run: u32) -> String {
+fn run_label(step: &str, run: u32) -> String {
     let step = one_line(step);
     if run > 1 { format!("{step} #{run}") } else { step }
 }
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_people_say_them() {
+    fn durations_are_formatted_in_readable_units() {
         let spoken: Vec<String> =
             [12, 4_000, 1_500_000, 61_000_000].map(|us| human(Duration::from_micros(us))).into();
         assert_eq!(spoken, ["12 µs", "4 ms", "1.5 s", "1 min 01 s"]);

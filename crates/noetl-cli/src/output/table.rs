@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_in_line_and_ids_whole() {
+    fn columns_are_aligned_and_ids_are_not_truncated() {
         let mut table = Table::new(["ID", "STATUS", "PATH"]);
         table.row([
             TableCell::new(380_499_266_977_660_928_i64),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_no_blanks_at_its_end() {
+    fn lines_have_no_trailing_blanks() {
         let mut table = Table::new(["A", "B", "C"]);
         table.row([TableCell::new("a"), TableCell::new(""), TableCell::new("c")]);
         table.row([TableCell::new("a"), TableCell::new(""), TableCell::new("")]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn colors_take_no_room_and_color_no_padding() {
+    fn colors_do_not_change_alignment_or_color_padding() {
         let mut table = Table::new(["A", "STATUS", "C"]);
         table.row([TableCell::new("a"), TableCell::status("OK"), TableCell::new("")]);
         table.row([TableCell::new(""), TableCell::status("FAILED"), TableCell::new("c")]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_rows_is_a_sentence() {
+    fn a_table_without_rows_prints_its_empty_message() {
         assert_eq!(Table::new(["ID"]).render(TextStyle::PLAIN, "no executions"), "no executions\n");
     }
 }

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_reads_as_people_write_it() {
+    fn documents_are_printed_in_block_style() {
         let value = json!({
             "id": "380499266977660928",
             "count": 3,
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_written_is_read_back() {
+    fn printed_documents_parse_to_the_same_value() {
         let texts = [
             "",
             " ",
@@ -195,7 +195,7 @@ mod tests {
             json!({"all": map, "numbers": [0, -1, 1.5, 1e300, u64::MAX], "b": [true, false]});
         let text = document(&value);
         let read = noetl_playbook::read_data(&text);
-        assert_eq!(read.unwrap_or_else(|found| panic!("{found:?}\n{text}")), value);
+        assert_eq!(read.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}\n{text}")), value);
         for text in texts {
             let read = noetl_playbook::read_data(&document(&json!(text)));
             assert_eq!(read.ok(), Some(json!(text)), "{text:?}");

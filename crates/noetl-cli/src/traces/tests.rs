@@ -46,12 +46,12 @@ fn the_endpoint_is_a_base_address_or_a_full_url() {
 }
 
 #[test]
-fn everything_else_has_a_usual_value() {
+fn other_settings_have_the_defaults_of_the_specification() {
     let usual = settings(&[ENDPOINT]).unwrap();
     assert_eq!((usual.queue, usual.batch), (2048, 512));
     assert_eq!(usual.timeout, Duration::from_secs(10));
     assert_eq!(usual.resource[0], ("service.name".to_owned(), "noetl".to_owned()));
-    let said = settings(&[
+    let configured = settings(&[
         ENDPOINT,
         ("OTEL_EXPORTER_OTLP_HEADERS", "x-all=1"),
         ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "authorization=Bearer%20a%2Cb, x=y=z,"),
@@ -62,17 +62,17 @@ fn everything_else_has_a_usual_value() {
         (DELAY, "0"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
     ]);
-    let said = said.unwrap();
+    let configured = configured.unwrap();
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    assert_eq!(said.headers, [pair("authorization", "Bearer a,b"), pair("x", "y=z")]);
-    assert_eq!(said.timeout, Duration::from_millis(1500));
-    assert_eq!((said.queue, said.batch, said.delay), (10, 10, Duration::ZERO));
-    assert_eq!(said.resource[0], pair("deployment.environment", "test"));
-    assert_eq!(said.resource[1], pair("service.name", "mine"));
+    assert_eq!(configured.headers, [pair("authorization", "Bearer a,b"), pair("x", "y=z")]);
+    assert_eq!(configured.timeout, Duration::from_millis(1500));
+    assert_eq!((configured.queue, configured.batch, configured.delay), (10, 10, Duration::ZERO));
+    assert_eq!(configured.resource[0], pair("deployment.environment", "test"));
+    assert_eq!(configured.resource[1], pair("service.name", "mine"));
 }
 
 #[test]
-fn samplers_are_known_by_their_names() {
+fn samplers_are_selected_by_their_names() {
     let sampler = |name: &str, argument: &str| {
         let variables = [(SAMPLER, name), (SAMPLER_ARGUMENT, argument)];
         with(&variables, |export| export.sampler()).unwrap()
@@ -91,7 +91,7 @@ fn samplers_are_known_by_their_names() {
 }
 
 #[test]
-fn invalid_settings_are_named_without_secrets() {
+fn invalid_settings_are_reported_without_secrets() {
     for (variables, named) in [
         (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")][..], "OTEL_EXPORTER_OTLP_ENDPOINT"),
         (&[ENDPOINT, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "OTEL_EXPORTER_OTLP_PROTOCOL"),
@@ -101,12 +101,12 @@ fn invalid_settings_are_named_without_secrets() {
         (&[(SAMPLER, "sometimes")], SAMPLER),
         (&[(SAMPLER, "traceidratio"), (SAMPLER_ARGUMENT, "2")], SAMPLER_ARGUMENT),
     ] {
-        let said = refused(variables);
-        assert!(said.contains(named), "{said}");
+        let message = refused(variables);
+        assert!(message.contains(named), "{message}");
     }
     for headers in ["hunter2", "a=b,hunter2", "a=%zzhunter2", "a=%", "a=%+5", "=hunter2", "a=%ff"] {
-        let said = refused(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_HEADERS", headers)]);
-        assert!(said.contains("OTEL_EXPORTER_OTLP_HEADERS"), "{said}");
-        assert!(!said.contains("hunter2"), "{said}");
+        let message = refused(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_HEADERS", headers)]);
+        assert!(message.contains("OTEL_EXPORTER_OTLP_HEADERS"), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
     }
 }

@@ -1,5 +1,5 @@
-//! Canaries: secrets of no use, one per tool, that every tool says again in every way it can. Then all that a
-//! server shows or keeps is searched for them.
+//! Canaries: worthless secrets, one per tool, that each tool repeats in every way it can.
+//! Afterwards, everything that a server shows or stores is searched for them.
 
 mod echo;
 mod forms;
@@ -32,17 +32,17 @@ const HANDS_OUT: [&str; 2] =
 const ENDLESS: &str = "/api/executions/stream";
 
 /// A text or a file that is searched.
-struct Searched {
+struct LeakSearch {
     count: usize,
     bytes: usize,
     leaks: Vec<String>,
 }
 
-impl Searched {
+impl LeakSearch {
     fn look(&mut self, what: &str, bytes: &[u8]) {
         self.count += 1;
         self.bytes += bytes.len();
-        self.leaks.extend(seen(bytes).map(|found| format!("{what} holds {found}")));
+        self.leaks.extend(seen(bytes).map(|leaked| format!("{what} holds {leaked}")));
     }
 }
 
@@ -51,19 +51,19 @@ async fn keep_canaries(server: &DevProcess) {
         let body = json!({
             "name": format!("canary_{name}"), "type": "bearer", "data": {"token": canary(name)},
         });
-        let (status, said) = ask(server, "POST", "/api/credentials", Some(body)).await;
-        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&said));
+        let (status, output) = ask(server, "POST", "/api/credentials", Some(body)).await;
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&output));
     }
 }
 
-/// Asks and gives the status and the whole answer, head included.
+/// Sends a request and returns the status and the whole response, head included.
 async fn ask(server: &DevProcess, method: &str, path: &str, body: Option<Value>) -> (u16, Vec<u8>) {
     echo::ask(&server.client, method, path, body).await
 }
 
 async fn run(server: &DevProcess, text: &str, payload: Map) -> (ExecutionId, String) {
-    let kept = server.client.register(&RegisterRequest::playbook(text), false).await.unwrap();
-    let request = ExecuteRequest::path(&*kept.path, payload);
+    let registered = server.client.register(&RegisterRequest::playbook(text), false).await.unwrap();
+    let request = ExecuteRequest::path(&*registered.path, payload);
     let id = server.client.execute(&request).await.unwrap().execution_id.get();
     let id = ExecutionId::new(id);
     (id, server.ended(id).await)
@@ -74,7 +74,7 @@ async fn addresses(server: &DevProcess, executions: &[ExecutionId]) -> Vec<Strin
     let (_, document) = ask(server, "GET", "/api/openapi.json", None).await;
     let body = document.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
     let document: Value = serde_json::from_slice(&document[body..]).unwrap();
-    let mut found = Vec::new();
+    let mut addresses = Vec::new();
     for (route, methods) in document["paths"].as_object().unwrap() {
         let is_asked = methods.get("get").is_some();
         if !is_asked || HANDS_OUT.contains(&route.as_str()) || route == ENDLESS {
@@ -98,16 +98,16 @@ async fn addresses(server: &DevProcess, executions: &[ExecutionId]) -> Vec<Strin
                 }
                 _ => filled,
             };
-            if !found.contains(&filled) {
-                found.push(filled);
+            if !addresses.contains(&filled) {
+                addresses.push(filled);
             }
         }
     }
-    found.extend(["/", "/metrics", "/health"].map(str::to_owned));
-    found
+    addresses.extend(["/", "/metrics", "/health"].map(str::to_owned));
+    addresses
 }
 
-fn search_files(directory: &Path, searched: &mut Searched) {
+fn search_files(directory: &Path, searched: &mut LeakSearch) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -137,8 +137,8 @@ async fn plant(server: &DevProcess, echo: &Echo, nats: &TestNats) -> Vec<Executi
     executions
 }
 
-impl Searched {
-    /// Nothing was found, or this says where.
+impl LeakSearch {
+    /// Panics with the places of all canaries that leaked.
     fn assert_clean(self) {
         let Self { count, bytes, leaks } = self;
         assert!(
@@ -162,20 +162,20 @@ async fn no_canary_is_in_a_dump_of_a_postgres_database() {
     let executions = plant(&server, &echo, &nats).await;
     assert_eq!(executions.len(), playbooks::all(echo.url()).len());
 
-    let mut searched = Searched { count: 0, bytes: 0, leaks: Vec::new() };
+    let mut searched = LeakSearch { count: 0, bytes: 0, leaks: Vec::new() };
     let dump = database.dump();
     let marks = String::from_utf8_lossy(&dump).matches("«secret:canary_").count();
     assert!(marks > 100, "{marks} marks stand in their place");
     searched.look("the dump", &dump);
-    let (code, said) = server.stop(Signal::TERM);
+    let (code, output) = server.stop(Signal::TERM);
     assert_eq!(code, Some(0));
-    searched.look("what the server printed", said.as_bytes());
+    searched.look("what the server printed", output.as_bytes());
     searched.look("the dump after its end", &database.dump());
     searched.assert_clean();
 }
 
 #[tokio::test]
-async fn no_canary_is_seen_anywhere_after_every_tool_has_sung() {
+async fn no_canary_leaks_after_every_tool_used_one() {
     let (home, echo, nats) = (Home::new(), Echo::start(), TestNats::start());
     let data = home.path().join("data");
     let settings = [
@@ -193,10 +193,10 @@ async fn no_canary_is_seen_anywhere_after_every_tool_has_sung() {
     keep_canaries(&server).await;
     let executions = plant(&server, &echo, &nats).await;
     // What tools were given is the secret itself, or nothing was proven.
-    let heard = echo.heard();
-    assert!(seen(&heard).any(|found| found.contains("http")), "the secret reached the far side");
+    let received = echo.received();
+    assert!(seen(&received).any(|name| name.contains("http")), "the secret reached the far side");
 
-    let mut searched = Searched { count: 0, bytes: 0, leaks: Vec::new() };
+    let mut searched = LeakSearch { count: 0, bytes: 0, leaks: Vec::new() };
     let mut marks = 0;
     let mut answered = 0;
     for address in addresses(&server, &executions).await {
@@ -216,9 +216,9 @@ async fn no_canary_is_seen_anywhere_after_every_tool_has_sung() {
         searched.look(&format!("message {}", message.subject), &message.payload);
     }
     search_files(&data, &mut searched);
-    let (code, said) = server.stop(Signal::TERM);
+    let (code, output) = server.stop(Signal::TERM);
     assert_eq!(code, Some(0));
-    searched.look("what the server printed", said.as_bytes());
+    searched.look("what the server printed", output.as_bytes());
     search_files(&data, &mut searched);
     searched.assert_clean();
 }

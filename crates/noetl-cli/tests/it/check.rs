@@ -26,7 +26,7 @@ workflow:
 ";
 
 #[test]
-fn every_mistake_of_a_file_is_shown_with_its_place() {
+fn every_error_of_a_file_is_shown_with_its_position() {
     let home = Home::with(MISTAKES);
     assert_snapshot!(home.noetl(["check", "test.yaml"]).transcript(), @r#"
     exit: 2
@@ -82,16 +82,22 @@ fn every_mistake_of_a_file_is_shown_with_its_place() {
 }
 
 #[test]
-fn json_output_has_the_same_findings_for_programs() {
+fn json_output_has_the_same_diagnostics() {
     let home = Home::with(MISTAKES);
-    let said = home.noetl(["check", "test.yaml", "--output", "json"]);
-    assert_eq!((said.code, said.stderr.as_str()), (Some(2), ""));
-    let reports = said.json();
+    let output = home.noetl(["check", "test.yaml", "--output", "json"]);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(2), ""));
+    let reports = output.json();
     assert_eq!(reports[0]["file"], "test.yaml");
-    let found = reports[0]["diagnostics"].as_array().unwrap();
-    let places = found.iter().map(|found| {
-        let text = |key: &str| found[key].as_str().unwrap().to_owned();
-        format!("{} {} {}:{}", text("severity"), text("code"), found["line"], found["column"])
+    let diagnostics = reports[0]["diagnostics"].as_array().unwrap();
+    let places = diagnostics.iter().map(|diagnostic| {
+        let text = |key: &str| diagnostic[key].as_str().unwrap().to_owned();
+        format!(
+            "{} {} {}:{}",
+            text("severity"),
+            text("code"),
+            diagnostic["line"],
+            diagnostic["column"]
+        )
     });
     assert_snapshot!(places.collect::<Vec<_>>().join("\n"), @r"
     error E001 1:13
@@ -104,28 +110,28 @@ fn json_output_has_the_same_findings_for_programs() {
     error E050 17:36
     warning W102 18:5
     ");
-    let keys: Vec<&str> = found[0].as_object().unwrap().keys().map(String::as_str).collect();
+    let keys: Vec<&str> = diagnostics[0].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, ["severity", "code", "line", "column", "path", "message", "help"]);
 }
 
 #[test]
-fn several_files_are_all_checked_and_one_mistake_decides() {
+fn one_invalid_file_of_several_fails_the_check() {
     let home = Home::with(MISTAKES);
     home.write("good.yaml", one_step("{kind: noop}"));
-    let said = home.noetl(["check", "test.yaml", "good.yaml"]);
-    let lines: Vec<&str> = said.stderr.lines().collect();
-    assert_eq!(said.code, Some(2));
+    let output = home.noetl(["check", "test.yaml", "good.yaml"]);
+    let lines: Vec<&str> = output.stderr.lines().collect();
+    assert_eq!(output.code, Some(2));
     assert_eq!(lines[lines.len() - 1], "good.yaml: ok");
     assert!(lines[lines.len() - 2].starts_with("test.yaml: "), "{lines:?}");
 
-    let said = home.noetl(["check", "good.yaml", "test.yaml", "--output", "json"]);
+    let output = home.noetl(["check", "good.yaml", "test.yaml", "--output", "json"]);
     let files: Vec<Value> =
-        said.json().as_array().unwrap().iter().map(|report| report["file"].clone()).collect();
-    assert_eq!((said.code, files), (Some(2), vec![json!("good.yaml"), json!("test.yaml")]));
+        output.json().as_array().unwrap().iter().map(|report| report["file"].clone()).collect();
+    assert_eq!((output.code, files), (Some(2), vec![json!("good.yaml"), json!("test.yaml")]));
 }
 
 #[test]
-fn warnings_alone_are_no_failure() {
+fn warnings_alone_do_not_fail_the_check() {
     let home = Home::with(&one_step("{kind: noop}").replace("step: start", "step: ctx"));
     assert_snapshot!(home.noetl(["check", "test.yaml"]).transcript(), @r"
     exit: 0
@@ -138,19 +144,19 @@ fn warnings_alone_are_no_failure() {
       help: rename the step, so that templates cannot mix them up
     test.yaml: 1 warning
     ");
-    let said = home.noetl(["run", "test.yaml"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let output = home.noetl(["run", "test.yaml"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
 }
 
 #[test]
-fn a_playbook_from_stdin_is_called_stdin() {
-    let said = Home::new().noetl_reading(["check", "-"], "workflow: []\n");
-    assert_eq!(said.code, Some(2));
-    assert!(said.stderr.lines().all(|line| line.starts_with(' ') || line.starts_with("stdin:")));
+fn a_playbook_from_stdin_is_reported_as_stdin() {
+    let output = Home::new().noetl_reading(["check", "-"], "workflow: []\n");
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.lines().all(|line| line.starts_with(' ') || line.starts_with("stdin:")));
 }
 
 #[test]
-fn a_file_that_cannot_be_read_does_not_hide_those_after_it() {
+fn files_after_an_unreadable_file_are_checked() {
     let home = Home::with(&one_step("{kind: noop}"));
     home.write("latin.yaml", b"name: caf\xe9\n");
     let files = ["check", "test.yaml", "missing.yaml", "latin.yaml", "test.yaml"];
@@ -166,7 +172,7 @@ fn a_file_that_cannot_be_read_does_not_hide_those_after_it() {
     latin.yaml: 1 error
     test.yaml: ok
     ");
-    let said = home.noetl(["check", "missing.yaml", "test.yaml", "--output", "json"]);
+    let output = home.noetl(["check", "missing.yaml", "test.yaml", "--output", "json"]);
     let expected = json!([
         {
             "file": "missing.yaml",
@@ -175,7 +181,7 @@ fn a_file_that_cannot_be_read_does_not_hide_those_after_it() {
         },
         {"file": "test.yaml", "diagnostics": []},
     ]);
-    assert_eq!((said.code, said.json()), (Some(2), expected));
+    assert_eq!((output.code, output.json()), (Some(2), expected));
 }
 
 #[test]
@@ -218,7 +224,7 @@ fn subscriptions_are_checked_as_subscriptions() {
 }
 
 #[test]
-fn a_schedule_is_checked_as_one() {
+fn schedules_are_checked_as_schedules() {
     let home = Home::new();
     home.write(
         "sched.yaml",
@@ -255,7 +261,7 @@ workflow:
 ";
 
 #[test]
-fn older_shapes_are_rewritten_in_the_file() {
+fn a_fix_rewrites_older_syntax_in_the_file() {
     let home = Home::with(OLDER);
     assert_snapshot!(home.noetl(["check", "test.yaml", "--fix"]).transcript(), @r"
     exit: 0
@@ -292,11 +298,11 @@ fn older_shapes_are_rewritten_in_the_file() {
 }
 
 #[test]
-fn a_dry_run_prints_the_difference_and_writes_nothing() {
+fn a_dry_run_prints_the_diff_and_writes_nothing() {
     let home = Home::with(OLDER);
-    let said = home.noetl(["check", "--fix", "--dry-run", "test.yaml"]);
+    let output = home.noetl(["check", "--fix", "--dry-run", "test.yaml"]);
     assert_eq!(std::fs::read_to_string(home.path().join("test.yaml")).unwrap(), OLDER);
-    assert_snapshot!(said.stdout, @r"
+    assert_snapshot!(output.stdout, @r"
     --- test.yaml
     +++ test.yaml
     @@ -3,9 +3,9 @@
@@ -312,17 +318,17 @@ fn a_dry_run_prints_the_difference_and_writes_nothing() {
        - step: end
          tool: {kind: noop}
     ");
-    assert!(said.stderr.ends_with("test.yaml: 2 to rewrite, 1 warning\n"), "{}", said.stderr);
+    assert!(output.stderr.ends_with("test.yaml: 2 to rewrite, 1 warning\n"), "{}", output.stderr);
     let without = home.noetl(["check", "--dry-run", "test.yaml"]);
     assert_eq!((without.code, without.stdout.as_str()), (Some(2), ""));
 }
 
 #[test]
 fn a_fix_of_stdin_is_written_to_stdout() {
-    let said = Home::new().noetl_reading(["check", "--fix", "-"], OLDER);
-    assert_eq!(said.code, Some(0));
+    let output = Home::new().noetl_reading(["check", "--fix", "-"], OLDER);
+    assert_eq!(output.code, Some(0));
     assert_eq!(
-        said.stdout,
+        output.stdout,
         OLDER
             .replace("args", "input")
             .replace("[end]", "{spec: {mode: inclusive}, arcs: [{step: end}]}")
@@ -330,14 +336,14 @@ fn a_fix_of_stdin_is_written_to_stdout() {
 }
 
 #[test]
-fn a_file_with_errors_or_without_leave_to_write_stays_as_it_was() {
+fn a_fix_does_not_change_invalid_or_read_only_files() {
     let home = Home::with(MISTAKES);
-    let said = home.noetl(["check", "--fix", "test.yaml"]);
-    assert_eq!(said.code, Some(2));
+    let output = home.noetl(["check", "--fix", "test.yaml"]);
+    assert_eq!(output.code, Some(2));
     assert!(
-        said.stderr.ends_with("test.yaml: 0 rewritten, 7 errors, 2 warnings\n"),
+        output.stderr.ends_with("test.yaml: 0 rewritten, 7 errors, 2 warnings\n"),
         "{}",
-        said.stderr
+        output.stderr
     );
     assert_eq!(std::fs::read_to_string(home.path().join("test.yaml")).unwrap(), MISTAKES);
 
@@ -345,12 +351,12 @@ fn a_file_with_errors_or_without_leave_to_write_stays_as_it_was() {
     let mut permissions = std::fs::metadata(&path).unwrap().permissions();
     permissions.set_readonly(true);
     std::fs::set_permissions(&path, permissions).unwrap();
-    let said = home.noetl(["check", "--fix", "kept.yaml"]);
-    assert_eq!(said.code, Some(2));
+    let output = home.noetl(["check", "--fix", "kept.yaml"]);
+    assert_eq!(output.code, Some(2));
     assert!(
-        said.stderr.contains("error: could not write kept.yaml: it is read-only"),
+        output.stderr.contains("error: could not write kept.yaml: it is read-only"),
         "{}",
-        said.stderr
+        output.stderr
     );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), OLDER);
 }

@@ -6,18 +6,18 @@ use noetl_api::events::EventView;
 use noetl_test_services::postgres::TestDatabase;
 
 use crate::dev_process::DevProcess;
-use crate::replicas::{ended_whole, fan, start, until_taken, workers};
+use crate::replicas::{ended_whole, fan, start, until_claimed, workers};
 
 /// Returns the path of libfaketime, or `None` and records the skip if it is not installed.
 fn other_time() -> Option<String> {
     let below = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     let places = below.map(|entry| entry.path().join("faketime/libfaketimeMT.so.1"));
-    let found = places.chain([PathBuf::from("/usr/lib/faketime/libfaketimeMT.so.1")]);
-    let found = found.into_iter().find(|path| path.exists());
-    if found.is_none() {
+    let candidates = places.chain([PathBuf::from("/usr/lib/faketime/libfaketimeMT.so.1")]);
+    let candidates = candidates.into_iter().find(|path| path.exists());
+    if candidates.is_none() {
         noetl_test_services::missing("libfaketime", "scripts/setup.sh");
     }
-    found.map(|path| path.display().to_string())
+    candidates.map(|path| path.display().to_string())
 }
 
 /// The settings of a process that is an hour behind.
@@ -35,12 +35,12 @@ fn check_ids(logs: &[Vec<EventView>]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_is_set_back_between_two_starts_stops_nothing() {
+async fn executions_finish_after_the_clock_is_set_back_between_starts() {
     let Some(library) = other_time() else { return };
     let database = TestDatabase::new();
     let process = DevProcess::start_on(&database.url(), 2, &[]);
     let mut started = start(&process.client, &fan(10), 3).await;
-    until_taken(&process.client, &started, 1).await;
+    until_claimed(&process.client, &started, 1).await;
     process.kill();
     let process = DevProcess::start_on(&database.url(), 8, &behind(&library));
     started.extend(start(&process.client, &fan(10), 3).await);
@@ -55,7 +55,7 @@ async fn a_clock_that_is_set_back_between_two_starts_stops_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_is_an_hour_behind_works_beside_one_that_is_not() {
+async fn processes_with_clocks_an_hour_apart_share_executions() {
     let Some(library) = other_time() else { return };
     let database = TestDatabase::new();
     let right = DevProcess::start_on(&database.url(), 3, &[]);

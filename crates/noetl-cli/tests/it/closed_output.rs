@@ -12,14 +12,14 @@ fn full() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").unwrap().into()
 }
 
-/// The writing end of a pipe that nobody reads.
+/// Returns the write end of a pipe without a reader.
 fn unread() -> Stdio {
     let (_, writer) = std::io::pipe().unwrap();
     writer.into()
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_closed_output_pipe_is_not_a_failure() {
     let home = Home::with(&one_step("{kind: noop, result: {n: 1}}"));
     for arguments in [
         vec!["run", "test.yaml"],
@@ -32,15 +32,18 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
             let mut command = home.command(&arguments);
             command.stdout(unread()).stderr(if silent { unread() } else { Stdio::piped() });
             let output = command.spawn().unwrap().wait_with_output().unwrap();
-            let said = home.said(output);
-            assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
-            assert!(!said.stderr.contains("panicked"), "{arguments:?}: {said:?}");
+            let command_output = home.captured(output);
+            assert_eq!(command_output.code, Some(0), "{arguments:?}: {command_output:?}");
+            assert!(
+                !command_output.stderr.contains("panicked"),
+                "{arguments:?}: {command_output:?}"
+            );
         }
     }
 }
 
 #[test]
-fn an_unwritable_result_is_reported_as_lost() {
+fn an_unwritable_result_is_a_failure() {
     let home = Home::with(&one_step("{kind: noop, result: {n: 1}}"));
     for arguments in [
         vec!["run", "test.yaml", "--output", "json"],
@@ -49,9 +52,9 @@ fn an_unwritable_result_is_reported_as_lost() {
     ] {
         let mut command = home.command(&arguments);
         let child = command.stdout(full()).stderr(Stdio::piped()).spawn().unwrap();
-        let said = home.said(child.wait_with_output().unwrap());
-        assert_eq!(said.code, Some(3), "{arguments:?}: {said:?}");
-        let last = said.stderr.lines().last();
+        let output = home.captured(child.wait_with_output().unwrap());
+        assert_eq!(output.code, Some(3), "{arguments:?}: {output:?}");
+        let last = output.stderr.lines().last();
         let expected = "error: could not write to stdout: No space left on device (os error 28)";
         assert_eq!(last, Some(expected), "{arguments:?}");
     }

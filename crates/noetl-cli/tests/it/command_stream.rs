@@ -41,8 +41,8 @@ async fn a_published_worker_runs_announced_commands() {
     assert_eq!(server.ended(id).await, "COMPLETED");
     let messages = nats.messages(STREAM).await;
     assert_eq!(messages.len(), 2);
-    let said: noetl_model::Value = serde_json::from_slice(&messages[0].payload).unwrap();
-    assert_eq!(said["server_url"], base(&server), "where it listens, when nobody says otherwise");
+    let output: noetl_model::Value = serde_json::from_slice(&messages[0].payload).unwrap();
+    assert_eq!(output["server_url"], base(&server), "where it listens, when nobody says otherwise");
     worker.kill().await;
     let (code, _) = server.stop(Signal::TERM);
     assert_eq!(code, Some(0));
@@ -65,11 +65,11 @@ async fn unannounced_commands_of_a_dead_server_are_announced_by_another() {
 }
 
 #[test]
-fn an_address_that_is_none_stops_the_start() {
+fn an_invalid_public_address_prevents_the_start() {
     let home = Home::new();
     let mut command = home.command(["dev", "--port", "0", "--nats-url", "nats://127.0.0.1:1"]);
     command.env("NOETL_PUBLIC_SERVER_URL", "noetl.example");
-    let said = home.end_of(&mut command);
-    assert_ne!(said.code, Some(0));
-    assert!(said.stderr.contains("NOETL_PUBLIC_SERVER_URL"), "{}", said.stderr);
+    let output = home.end_of(&mut command);
+    assert_ne!(output.code, Some(0));
+    assert!(output.stderr.contains("NOETL_PUBLIC_SERVER_URL"), "{}", output.stderr);
 }

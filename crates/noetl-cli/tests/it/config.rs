@@ -13,7 +13,7 @@ use noetl_config::{Kind, Options, Setting};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::noetl::{Home, Running, Said};
+use crate::noetl::{CommandOutput, Home, Running};
 
 /// Names that the program has always read.
 const VARIABLES: &str = include_str!("../../../noetl-config/variables.txt");
@@ -25,7 +25,7 @@ fn command(home: &Home, arguments: &[&str]) -> Command {
     command
 }
 
-fn said(home: &Home, arguments: &[&str]) -> Said {
+fn run_in(home: &Home, arguments: &[&str]) -> CommandOutput {
     home.end_of(&mut command(home, arguments))
 }
 
@@ -48,10 +48,10 @@ fn sample(setting: &Setting) -> String {
 
 /// The settings that `noetl config show` prints, by variable.
 fn shown(command: &mut Command, home: &Home) -> BTreeMap<String, Value> {
-    let said = home.end_of(command);
-    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
-    assert!(!said.stdout.contains("hunter2"), "{}", said.stdout);
-    let shown = said.json();
+    let output = home.end_of(command);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    assert!(!output.stdout.contains("hunter2"), "{}", output.stdout);
+    let shown = output.json();
     let shown = shown.as_array().unwrap().iter();
     let named = shown.filter_map(|it| Some((it["variable"].as_str()?.to_owned(), it.clone())));
     named.collect()
@@ -82,7 +82,7 @@ fn every_variable_reaches_the_program() {
 }
 
 #[test]
-fn flags_win_over_variables_and_these_over_files() {
+fn flags_override_variables_which_override_files() {
     let home = Home::new();
     fs::create_dir_all(home.path().join(".config/noetl")).unwrap();
     let slots = |arguments: &[&str], variable: Option<&str>| {
@@ -124,8 +124,9 @@ fn the_origin_of_each_value_is_shown() {
     let mut show = command(&home, &["config", "show", "--origin"]);
     show.env("NOETL_WORKER_SLOTS", "4").env("NOETL_TOKEN", "hunter2");
     show.env("NOETL_DATABASE_URL", "postgres://ada:hunter2@db/noetl?password=hunter2");
-    let said = home.end_of(&mut show);
-    let set: Vec<&str> = said.stdout.lines().filter(|line| !line.ends_with("(default)")).collect();
+    let output = home.end_of(&mut show);
+    let set: Vec<&str> =
+        output.stdout.lines().filter(|line| !line.ends_with("(default)")).collect();
     assert_snapshot!(set.join("\n"), @r"
     server.port = 1  (noetl.toml:2:8)
     database.url = postgres://********@db/noetl?********  (NOETL_DATABASE_URL)
@@ -133,12 +134,12 @@ fn the_origin_of_each_value_is_shown() {
     worker.labels = a=1  (noetl.toml:5:10)
     client.token = ********  (NOETL_TOKEN)
     ");
-    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
-    assert!(said.stdout.contains("server.host = 127.0.0.1  (default)\n"), "{}", said.stdout);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    assert!(output.stdout.contains("server.host = 127.0.0.1  (default)\n"), "{}", output.stdout);
 }
 
 #[test]
-fn all_problems_are_reported_with_their_place() {
+fn all_problems_are_reported_with_their_position() {
     let home = Home::new();
     home.write(
         "noetl.toml",
@@ -170,18 +171,18 @@ fn a_file_can_be_checked_without_the_environment() {
     let home = Home::new();
     home.write("good.toml", "[server]\nhost = '0.0.0.0'\n[auth]\nmode = 'token'\n");
     let mut check = command(&home, &["config", "check", "good.toml"]);
-    let said = home.end_of(check.env("NOETL_PORT", "x").env("NOETL_PROT", "1"));
-    assert_eq!((said.code, said.stderr.as_str()), (Some(0), "no problems (good.toml)\n"));
+    let output = home.end_of(check.env("NOETL_PORT", "x").env("NOETL_PROT", "1"));
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), "no problems (good.toml)\n"));
     home.write("bad.toml", "[secrets]\nencryption_key = 'hunter2'\n[egress]\nallow = ['a b']\n");
-    let said = crate::config::said(&home, &["config", "check", "bad.toml", "--output", "json"]);
-    assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(!said.stdout.contains("hunter2"), "{said:?}");
-    let problems = said.json()["problems"].as_array().unwrap().len();
-    assert_eq!(problems, 2, "{said:?}");
+    let output = crate::config::run_in(&home, &["config", "check", "bad.toml", "--output", "json"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(!output.stdout.contains("hunter2"), "{output:?}");
+    let problems = output.json()["problems"].as_array().unwrap().len();
+    assert_eq!(problems, 2, "{output:?}");
 }
 
 #[test]
-fn an_invalid_file_stops_only_verbs_that_use_settings() {
+fn an_invalid_file_fails_only_verbs_that_use_settings() {
     let home = Home::new();
     home.write("noetl.toml", "[server]\nprot = 1\n");
     home.write("test.yaml", crate::noetl::one_step("{kind: noop}"));
@@ -193,18 +194,19 @@ fn an_invalid_file_stops_only_verbs_that_use_settings() {
         &["worker"],
         &["config", "show"],
     ] {
-        let said = said(&home, arguments);
-        assert_eq!(said.code, Some(3), "{said:?}");
+        let output = run_in(&home, arguments);
+        assert_eq!(output.code, Some(3), "{output:?}");
         assert_eq!(
-            said.stderr,
+            output.stderr,
             "error: noetl.toml:2:1: unknown key 'prot' in [server]\n  help: did you mean port?\n"
         );
     }
     for arguments in [&["check", "test.yaml"][..], &["completions", "bash"], &["context", "list"]] {
-        assert_eq!(said(&home, arguments).code, Some(0), "{arguments:?}");
+        assert_eq!(run_in(&home, arguments).code, Some(0), "{arguments:?}");
     }
-    let said = home.end_of(command(&home, &["run", "test.yaml"]).env("NOETL_CONFIG", "/dev/null"));
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let output =
+        home.end_of(command(&home, &["run", "test.yaml"]).env("NOETL_CONFIG", "/dev/null"));
+    assert_eq!(output.code, Some(0), "{output:?}");
 }
 
 #[test]
@@ -213,16 +215,16 @@ fn a_file_of_the_working_directory_cannot_redirect_a_token() {
     let file = "[client]\nserver_url = 'http://127.0.0.1:9'\n";
     home.write("noetl.toml", file);
     let mut status = command(&home, &["status", "1"]);
-    let said = home.end_of(status.env("NOETL_TOKEN", "hunter2"));
-    assert_eq!(said.code, Some(3));
-    assert!(said.stderr.contains("client.server_url has no effect in a file of the working"));
+    let output = home.end_of(status.env("NOETL_TOKEN", "hunter2"));
+    assert_eq!(output.code, Some(3));
+    assert!(output.stderr.contains("client.server_url has no effect in a file of the working"));
     // The same file counts when its user names it.
-    let said = crate::config::said(&home, &["--config", "noetl.toml", "status", "1"]);
-    assert!(said.stderr.starts_with("error: http://127.0.0.1:9"), "{said:?}");
+    let output = crate::config::run_in(&home, &["--config", "noetl.toml", "status", "1"]);
+    assert!(output.stderr.starts_with("error: http://127.0.0.1:9"), "{output:?}");
 }
 
 #[test]
-fn files_that_cannot_be_read_are_named() {
+fn unreadable_files_are_reported_by_name() {
     let home = Home::new();
     fs::create_dir(home.path().join("directory")).unwrap();
     home.write("bytes.toml", b"# \xff");
@@ -234,19 +236,19 @@ fn files_that_cannot_be_read_are_named() {
         ("huge.toml", "error: huge.toml: could not read the file: the file is larger than 1 MiB\n"),
         ("absent.toml", "error: absent.toml: could not read the file: No such file"),
     ] {
-        let said = said(&home, &["config", "show", "--config", file]);
-        assert_eq!(said.code, Some(3), "{said:?}");
-        assert!(said.stderr.starts_with(expected), "{said:?}");
+        let output = run_in(&home, &["config", "show", "--config", file]);
+        assert_eq!(output.code, Some(3), "{output:?}");
+        assert!(output.stderr.starts_with(expected), "{output:?}");
     }
-    assert_eq!(said(&home, &["config", "show", "--config", "empty.toml"]).code, Some(0));
+    assert_eq!(run_in(&home, &["config", "show", "--config", "empty.toml"]).code, Some(0));
     fs::create_dir(home.path().join("noetl.toml")).unwrap();
-    let said = said(&home, &["config", "show"]);
-    assert!(said.stderr.starts_with("error: noetl.toml: this is not a file\n"), "{said:?}");
+    let output = run_in(&home, &["config", "show"]);
+    assert!(output.stderr.starts_with("error: noetl.toml: this is not a file\n"), "{output:?}");
     fs::remove_dir(home.path().join("noetl.toml")).unwrap();
     let path = home.write("noetl.toml", "");
     fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
-    let said = crate::config::said(&home, &["config", "show"]);
-    assert!(said.stderr.starts_with("error: noetl.toml: every user can write"), "{said:?}");
+    let output = crate::config::run_in(&home, &["config", "show"]);
+    assert!(output.stderr.starts_with("error: noetl.toml: every user can write"), "{output:?}");
 }
 
 #[test]
@@ -257,7 +259,7 @@ fn only_clients_ignore_a_file_that_they_must_not_read() {
     fs::create_dir_all(home.path().join("config/noetl")).unwrap();
     let file = home.write("config/noetl/noetl.toml", "[auth]\nmode = 'oidc'\n");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
-    let said = |arguments: &[&str]| {
+    let run_denied = |arguments: &[&str]| {
         let mut command = command(&home, arguments);
         command.env("XDG_CONFIG_HOME", home.path().join("config"));
         // Root reads every file.
@@ -272,35 +274,35 @@ fn only_clients_ignore_a_file_that_they_must_not_read() {
         &["server", "--database-url", "sqlite::memory:"],
         &["worker"],
     ] {
-        let said = said(arguments);
-        assert_eq!(said.code, Some(3), "{said:?}");
-        assert!(said.stderr.starts_with("error: "), "{said:?}");
-        assert!(said.stderr.contains(problem), "{said:?}");
+        let output = run_denied(arguments);
+        assert_eq!(output.code, Some(3), "{output:?}");
+        assert!(output.stderr.starts_with("error: "), "{output:?}");
+        assert!(output.stderr.contains(problem), "{output:?}");
     }
     for arguments in [&["config", "show"][..], &["config", "check"]] {
-        let said = said(arguments);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        assert!(said.stderr.starts_with("warning: ignored "), "{said:?}");
-        assert!(said.stderr.contains(problem), "{said:?}");
+        let output = run_denied(arguments);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert!(output.stderr.starts_with("warning: ignored "), "{output:?}");
+        assert!(output.stderr.contains(problem), "{output:?}");
     }
-    let said = said(&["status", "1", "--server-url", "http://127.0.0.1:9"]);
-    assert!(said.stderr.starts_with("warning: ignored "), "{said:?}");
-    assert!(said.stderr.contains("error: http://127.0.0.1:9"), "{said:?}");
+    let output = run_denied(&["status", "1", "--server-url", "http://127.0.0.1:9"]);
+    assert!(output.stderr.starts_with("warning: ignored "), "{output:?}");
+    assert!(output.stderr.contains("error: http://127.0.0.1:9"), "{output:?}");
 }
 
 #[test]
-fn settings_of_an_unused_database_stop_nothing() {
+fn settings_of_an_unused_database_are_ignored() {
     let home = Home::new();
     let wrong = [("POSTGRES_MAX_CONNECTIONS", "2"), ("OTEL_BSP_MAX_QUEUE_SIZE", "0")];
-    let said = home.end_of(command(&home, &["db", "migrate"]).envs(wrong));
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let output = home.end_of(command(&home, &["db", "migrate"]).envs(wrong));
+    assert_eq!(output.code, Some(0), "{output:?}");
     // The token of `noetl dev` is in the data directory, which is a setting of the database.
     let status = ["status", "1", "--server-url", "http://127.0.0.1:9"];
-    let said = home.end_of(command(&home, &status).envs(wrong));
-    assert!(said.stderr.starts_with("error: http://127.0.0.1:9"), "{said:?}");
-    let said = home.end_of(command(&home, &status).envs(wrong).env("POSTGRES_HOST", "db"));
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.stderr.starts_with("error: POSTGRES_MAX_CONNECTIONS is a number"), "{said:?}");
+    let output = home.end_of(command(&home, &status).envs(wrong));
+    assert!(output.stderr.starts_with("error: http://127.0.0.1:9"), "{output:?}");
+    let output = home.end_of(command(&home, &status).envs(wrong).env("POSTGRES_HOST", "db"));
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(output.stderr.starts_with("error: POSTGRES_MAX_CONNECTIONS is a number"), "{output:?}");
 }
 
 #[test]
@@ -311,31 +313,34 @@ fn a_worker_does_not_lose_a_configuration_from_a_pipe() {
     drop(writer);
     let mut worker = command(&home, &["worker", "--config", "/dev/stdin"]);
     // With a token in the environment, the worker starts over and reads its files again.
-    let said = home.end_of(worker.env("NOETL_TOKEN", "hunter2").stdin(Stdio::from(reader)));
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.stderr.starts_with("error: /dev/stdin: this is not a regular file\n"), "{said:?}");
+    let output = home.end_of(worker.env("NOETL_TOKEN", "hunter2").stdin(Stdio::from(reader)));
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(
+        output.stderr.starts_with("error: /dev/stdin: this is not a regular file\n"),
+        "{output:?}"
+    );
 }
 
 #[test]
-fn values_that_are_not_utf_8_are_named_unless_they_are_paths() {
+fn values_that_are_not_utf_8_are_rejected_unless_they_are_paths() {
     let home = Home::new();
     let bytes = OsStr::from_bytes(b"data\xff");
-    let said = home.end_of(command(&home, &["config", "show"]).env("NOETL_QUOTAS", bytes));
-    assert_eq!(said.code, Some(3));
-    assert_eq!(said.stderr, "error: NOETL_QUOTAS is not valid UTF-8\n");
+    let output = home.end_of(command(&home, &["config", "show"]).env("NOETL_QUOTAS", bytes));
+    assert_eq!(output.code, Some(3));
+    assert_eq!(output.stderr, "error: NOETL_QUOTAS is not valid UTF-8\n");
     let mut stats = command(&home, &["db", "migrate"]);
-    let said = home.end_of(stats.env("NOETL_DATA", bytes));
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let output = home.end_of(stats.env("NOETL_DATA", bytes));
+    assert_eq!(output.code, Some(0), "{output:?}");
     assert!(home.path().join(bytes).join("noetl.db").exists());
 }
 
 #[test]
-fn unknown_variables_are_warnings() {
+fn unknown_variables_cause_warnings() {
     let home = Home::with(&crate::noetl::one_step("{kind: noop}"));
-    let said = home.end_of(command(&home, &["run", "test.yaml"]).env("NOETL_PROT", "1"));
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let output = home.end_of(command(&home, &["run", "test.yaml"]).env("NOETL_PROT", "1"));
+    assert_eq!(output.code, Some(0), "{output:?}");
     let warning = "warning: unknown variable NOETL_PROT; did you mean NOETL_PORT?\n";
-    assert!(said.stderr.starts_with(warning), "{said:?}");
+    assert!(output.stderr.starts_with(warning), "{output:?}");
 }
 
 #[test]
@@ -343,7 +348,7 @@ fn steps_cannot_read_the_configuration_files() {
     let file = "{kind: sqlite, db_path: noetl.toml, query: 'select 1'}";
     let home = Home::with(&crate::noetl::one_step(file));
     home.write("noetl.toml", "[server]\nport = 1\n");
-    let said = said(&home, &["run", "test.yaml"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stderr.contains("noetl.toml"), "{said:?}");
+    let output = run_in(&home, &["run", "test.yaml"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("noetl.toml"), "{output:?}");
 }

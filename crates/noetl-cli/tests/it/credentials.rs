@@ -6,17 +6,17 @@ use std::path::Path;
 use noetl_test_services::postgres::TestServer;
 use serde_json::json;
 
-use crate::noetl::{Home, Said, playbook};
+use crate::noetl::{CommandOutput, Home, playbook};
 
 const PASSWORD: &str = "p@ss/word of \"app\"";
 
 /// A server that lets the role `app` in by its password alone.
-struct Guarded {
+struct PasswordDatabase {
     server: TestServer,
     _rules: tempfile::TempDir,
 }
 
-impl Guarded {
+impl PasswordDatabase {
     fn start() -> Self {
         use std::os::unix::fs::PermissionsExt as _;
         let rules = tempfile::tempdir().unwrap();
@@ -82,89 +82,94 @@ fn assert_clean(what: &str, bytes: &[u8]) {
         "c3Mvd29yZCBvZiAi".to_owned(),
     ];
     for form in forms {
-        let found = bytes.windows(form.len()).any(|window| window == form.as_bytes());
-        assert!(!found, "{what} holds {form}");
+        let contains_form = bytes.windows(form.len()).any(|window| window == form.as_bytes());
+        assert!(!contains_form, "{what} holds {form}");
     }
 }
 
-fn assert_clean_run(said: &Said) {
-    assert_clean("stdout", said.stdout.as_bytes());
-    assert_clean("stderr", said.stderr.as_bytes());
+fn assert_clean_run(output: &CommandOutput) {
+    assert_clean("stdout", output.stdout.as_bytes());
+    assert_clean("stderr", output.stderr.as_bytes());
 }
 
 fn assert_clean_files(directory: &Path, prefix: &str) {
     let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let kept = files.filter(|it| it.file_name().unwrap().to_str().unwrap().starts_with(prefix));
-    let kept: Vec<_> = kept.collect();
-    assert!(!kept.is_empty(), "there is a database");
-    for file in kept {
+    let database_files =
+        files.filter(|it| it.file_name().unwrap().to_str().unwrap().starts_with(prefix));
+    let database_files: Vec<_> = database_files.collect();
+    assert!(!database_files.is_empty(), "there is a database");
+    for file in database_files {
         assert_clean(&file.display().to_string(), &fs::read(&file).unwrap());
     }
 }
 
 #[test]
-fn a_database_step_runs_with_its_alias_and_nothing_keeps_the_password() {
-    let (home, guarded) = (Home::with(&asking()), Guarded::start());
+fn a_database_step_uses_its_alias_and_no_file_contains_the_password() {
+    let (home, guarded) = (Home::with(&asking()), PasswordDatabase::start());
     home.write("c.json", guarded.credential(PASSWORD));
     let run = ["run", "test.yaml", "--credentials", "c.json", "--db", "t.db", "--output", "json"];
-    let said = home.noetl(run);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let result = &said.json()["result"];
+    let output = home.noetl(run);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let result = &output.json()["result"];
     // The database got the password, and what came back is its mark.
     let expected = json!({"who": "app", "given": "«secret:shop.password»", "long": PASSWORD.len()});
     assert_eq!(*result, expected);
-    assert_clean_run(&said);
+    assert_clean_run(&output);
     assert_clean_files(home.path(), "t.db");
     assert!(
         home.path().join("encryption.key").exists(),
         "what stays in the file can be read later"
     );
-    // Again without the file: the credential is in the database, its key beside it.
-    let said = home.noetl(["run", "test.yaml", "--db", "t.db", "--output", "json"]);
-    assert_eq!((said.code, &said.json()["result"]), (Some(0), &expected), "{said:?}");
+    // Run again without the file: the database has the credential, and its key is in the same
+    // directory.
+    let output = home.noetl(["run", "test.yaml", "--db", "t.db", "--output", "json"]);
+    assert_eq!((output.code, &output.json()["result"]), (Some(0), &expected), "{output:?}");
 }
 
 #[test]
-fn a_wrong_password_is_an_auth_failure_that_does_not_repeat_it() {
-    let (home, guarded) = (Home::with(&asking()), Guarded::start());
+fn a_wrong_password_is_an_auth_failure_without_the_password() {
+    let (home, guarded) = (Home::with(&asking()), PasswordDatabase::start());
     home.write("c.json", guarded.credential("some other password"));
-    let said = home.noetl(["run", "test.yaml", "--credentials", "c.json", "--output", "json"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    let error = said.json()["error"].to_string();
+    let output = home.noetl(["run", "test.yaml", "--credentials", "c.json", "--output", "json"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let error = output.json()["error"].to_string();
     assert!(error.contains("app"), "{error}");
-    assert!(!said.stdout.contains("some other password"), "{said:?}");
+    assert!(!output.stdout.contains("some other password"), "{output:?}");
     assert!(!home.path().join("encryption.key").exists(), "a run in memory leaves nothing");
 }
 
 #[test]
 fn a_run_without_credentials_names_the_missing_ones_and_how_to_supply_them() {
     let home = Home::with(&asking());
-    let said = home.noetl(["run", "test.yaml"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stderr.contains("there is no credential 'shop'"), "{}", said.stderr);
-    assert!(said.stderr.contains("noetl run --credentials FILE"), "{}", said.stderr);
+    let output = home.noetl(["run", "test.yaml"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("there is no credential 'shop'"), "{}", output.stderr);
+    assert!(output.stderr.contains("noetl run --credentials FILE"), "{}", output.stderr);
 }
 
 #[test]
-fn a_file_that_holds_no_credential_stops_the_run_and_a_short_secret_is_warned_of() {
+fn an_invalid_credential_file_fails_the_run_and_a_short_secret_causes_a_warning() {
     let home = Home::with(&playbook("{}", "  - {step: start, tool: {kind: noop, result: done}}\n"));
     home.write("bad.yaml", "shop: {data: {password: sesame}}\n");
-    let said = home.noetl(["run", "test.yaml", "--credentials", "bad.yaml"]);
-    assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.stderr.contains("'shop' has no 'type'"), "{}", said.stderr);
-    assert!(!said.stderr.contains("sesame"), "{}", said.stderr);
+    let output = home.noetl(["run", "test.yaml", "--credentials", "bad.yaml"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.stderr.contains("'shop' has no 'type'"), "{}", output.stderr);
+    assert!(!output.stderr.contains("sesame"), "{}", output.stderr);
     home.write("short.yaml", "shop: {type: basic, data: {user: u, password: sesame}}\n");
-    let said = home.noetl(["run", "test.yaml", "--credentials", "short.yaml"]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "done\n"), "{said:?}");
-    assert!(said.stderr.contains("credential 'shop': 'password' is shorter than 8"), "{said:?}");
+    let output = home.noetl(["run", "test.yaml", "--credentials", "short.yaml"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "done\n"), "{output:?}");
+    assert!(
+        output.stderr.contains("credential 'shop': 'password' is shorter than 8"),
+        "{output:?}"
+    );
 }
 
 #[test]
-fn a_shared_database_needs_a_key_that_others_have() {
+fn credentials_in_a_shared_database_require_an_explicit_key() {
     let home = Home::with(&playbook("{}", "  - {step: start, tool: {kind: noop}}\n"));
     home.write("c.yaml", "shop: {type: basic, data: {user: u, password: long enough}}\n");
     let url = "postgres://nobody@127.0.0.1:1/none";
-    let said = home.noetl(["run", "test.yaml", "--credentials", "c.yaml", "--database-url", url]);
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.stderr.contains("NOETL_ENCRYPTION_KEY"), "{}", said.stderr);
+    let output = home.noetl(["run", "test.yaml", "--credentials", "c.yaml", "--database-url", url]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(output.stderr.contains("NOETL_ENCRYPTION_KEY"), "{}", output.stderr);
 }

@@ -20,7 +20,7 @@ fn address(process: &DevProcess) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_playbook_is_registered_executed_and_asked_after_over_http() {
+async fn a_playbook_is_registered_and_executed_over_http() {
     let home = Home::new();
     let process = DevProcess::start(&home.path().join("data"));
     assert!(process.client.health().await.unwrap().is_ok());
@@ -43,10 +43,11 @@ async fn the_greeting_shows_commands_for_the_listen_address() {
     let home = Home::new();
     let process = DevProcess::start(&home.path().join("data"));
     let port = format!("127.0.0.1:{}", address(&process).port());
-    let (_, said) = process.stop(Signal::TERM);
-    let said = said.replace(home.path().to_str().unwrap(), "[home]").replace(&port, "[address]");
-    let said = said.replace(crate::noetl::PROGRAM, "[noetl]");
-    assert_snapshot!(said, @r"
+    let (_, output) = process.stop(Signal::TERM);
+    let output =
+        output.replace(home.path().to_str().unwrap(), "[home]").replace(&port, "[address]");
+    let output = output.replace(crate::noetl::PROGRAM, "[noetl]");
+    assert_snapshot!(output, @r"
     noetl listens on http://[address]
       database  [home]/data/noetl.db
       slots     8
@@ -83,9 +84,9 @@ async fn a_stop_signal_ends_the_process_cleanly_and_releases_the_database() {
         let process = DevProcess::start(&data);
         let id = process.execute(&one_step("{kind: noop}")).await;
         process.ended(id).await;
-        let (code, said) = process.stop(signal);
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("\nstopping: "), "{said}");
+        let (code, output) = process.stop(signal);
+        assert_eq!(code, Some(0), "{output}");
+        assert!(output.contains("\nstopping: "), "{output}");
         assert_eq!(fs::read_to_string(data.join("noetl.db.lock")).unwrap(), "");
         assert!(!data.join("noetl.db-wal").exists(), "a clean end leaves no write-ahead log");
         let next = home.noetl(["run", "missing.yaml", "--db", "data/noetl.db"]);
@@ -94,17 +95,17 @@ async fn a_stop_signal_ends_the_process_cleanly_and_releases_the_database() {
 }
 
 #[tokio::test]
-async fn a_second_process_on_the_same_data_is_refused() {
+async fn a_second_process_on_the_same_data_is_rejected() {
     let home = Home::new();
     let process = DevProcess::start(&home.path().join("data"));
-    let said = home.noetl(["dev", "--port", "0", "--data", "data"]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(3), ""));
-    assert!(said.stderr.starts_with("error: data/noetl.db is in use by process "), "{said:?}");
+    let output = home.noetl(["dev", "--port", "0", "--data", "data"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(3), ""));
+    assert!(output.stderr.starts_with("error: data/noetl.db is in use by process "), "{output:?}");
     assert!(process.client.health().await.unwrap().is_ok());
 }
 
 #[tokio::test]
-async fn rubbish_does_no_harm() {
+async fn malformed_requests_leave_the_server_running() {
     let home = Home::new();
     let process = DevProcess::start(&home.path().join("data"));
     let rubbish: [&[u8]; 6] = [
@@ -130,14 +131,14 @@ async fn rubbish_does_no_harm() {
 }
 
 #[tokio::test]
-async fn its_credentials_outlive_it_by_a_key_that_only_its_owner_reads() {
+async fn credentials_survive_a_restart_under_a_private_key_file() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let home = Home::new();
     let data = home.path().join("data");
     let process = DevProcess::start(&data);
     let put = json!({"name": "a", "type": "t", "data": {"password": "s3cret"}}).to_string();
-    let said = ask(
+    let output = ask(
         &process,
         &format!(
             "POST /api/credentials HTTP/1.1\r\nHost: localhost\r\n\
@@ -145,12 +146,12 @@ async fn its_credentials_outlive_it_by_a_key_that_only_its_owner_reads() {
             put.len()
         ),
     );
-    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    assert!(output.starts_with("HTTP/1.1 200"), "{output}");
     process.stop(Signal::TERM);
     let mode = fs::metadata(data.join("encryption.key")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let kept = fs::read(data.join("noetl.db")).unwrap();
-    assert!(!kept.windows(6).any(|found| found == b"s3cret"), "it is not kept as it is");
+    let database = fs::read(data.join("noetl.db")).unwrap();
+    assert!(!database.windows(6).any(|window| window == b"s3cret"), "it is not kept as it is");
     let process = DevProcess::start(&data);
     let read = "GET /api/credentials/a?include_data=true HTTP/1.1\r\nHost: localhost\r\n\
         Connection: close\r\n\r\n";
@@ -167,17 +168,17 @@ fn ask(process: &DevProcess, request: &str) -> String {
 }
 
 #[test]
-fn a_key_that_is_none_stops_the_start_and_is_not_shown() {
+fn an_invalid_key_prevents_the_start_and_is_not_shown() {
     let home = Home::new();
     let mut command = home.command(["dev", "--port", "0", "--data", "data"]);
     command.env("NOETL_ENCRYPTION_KEY", "bm8ga2V5");
-    let said = home.end_of(&mut command);
-    assert_snapshot!(said.transcript(), @r"
+    let output = home.end_of(&mut command);
+    assert_snapshot!(output.transcript(), @r"
     exit: 3
     --- stdout
     --- stderr
     error: NOETL_ENCRYPTION_KEY: the encryption key has 6 bytes, and 32 are needed
       help: a key is base64 of 32 bytes: make one with `openssl rand -base64 32`
     ");
-    assert!(!said.stderr.contains("bm8ga2V5"));
+    assert!(!output.stderr.contains("bm8ga2V5"));
 }

@@ -17,8 +17,8 @@ use crate::shown::KEY;
 pub(crate) struct DevProcess {
     child: Child,
     pub(crate) client: Client,
-    /// Everything it says on stderr.
-    said: Option<JoinHandle<String>>,
+    /// Output on stderr.
+    output: Option<JoinHandle<String>>,
 }
 
 impl DevProcess {
@@ -27,7 +27,7 @@ impl DevProcess {
         Self::start_with(data, &[])
     }
 
-    /// The same with these variables in its environment.
+    /// Like `start`, with these variables in its environment.
     pub(crate) fn start_with(data: &Path, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_noetl"));
         command.args(["dev", "--port", "0", "--slots", "8", "--data"]).arg(data);
@@ -41,7 +41,7 @@ impl DevProcess {
         Self::start_server_at(data, "0")
     }
 
-    /// The same on this port, where another was before.
+    /// Like `start_server`, on a port that an earlier process used.
     pub(crate) fn start_server_at(data: &Path, port: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_noetl"));
         let url = format!("sqlite://{}", data.join("noetl.db").display());
@@ -81,22 +81,22 @@ impl DevProcess {
         }
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut said = String::new();
+        let mut output = String::new();
         let base = loop {
             let Some(Ok(line)) = lines.next() else {
-                panic!("noetl dev ended before it listened:\n{said}")
+                panic!("noetl dev ended before it listened:\n{output}")
             };
-            said.push_str(&line);
-            said.push('\n');
+            output.push_str(&line);
+            output.push('\n');
             if let Some(base) = line.strip_prefix("noetl listens on ") {
                 break base.to_owned();
             }
         };
         // The rest is read so that the pipe never fills.
-        let said = std::thread::spawn(move || {
-            lines.map_while(Result::ok).fold(said, |said, line| said + &line + "\n")
+        let output = std::thread::spawn(move || {
+            lines.map_while(Result::ok).fold(output, |output, line| output + &line + "\n")
         });
-        Self { child, client: Client::new(&base).unwrap(), said: Some(said) }
+        Self { child, client: Client::new(&base).unwrap(), output: Some(output) }
     }
 
     /// Registers a playbook of the path `tests/test` and starts it.
@@ -115,7 +115,7 @@ impl DevProcess {
         self.client.status(id).await.unwrap().status
     }
 
-    /// Its process.
+    /// Returns the process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -134,11 +134,11 @@ impl DevProcess {
         self.child.wait().unwrap();
     }
 
-    /// Asks it to end. Returns its exit code and what it said on stderr.
+    /// Sends a signal and waits for the end. Returns the exit code and the output on stderr.
     pub(crate) fn stop(mut self, signal: Signal) -> (Option<i32>, String) {
         crate::noetl::send(&self.child, signal);
         let code = self.child.wait().unwrap().code();
-        (code, self.said.take().unwrap().join().unwrap())
+        (code, self.output.take().unwrap().join().unwrap())
     }
 }
 

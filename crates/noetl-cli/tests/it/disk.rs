@@ -26,19 +26,23 @@ run() {{ '{PROGRAM}' run test.yaml --db small/log.db; echo \"exit $?\"; }}
 {scene}
 '{PROGRAM}' run good.yaml --db small/log.db"
     );
-    let said = home.end_of(shell.args(["sh", "-c", &script]));
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "exit 3\nwell\n"), "{said:?}");
-    let errors: Vec<&str> = said.stderr.lines().filter(|line| line.starts_with("error")).collect();
-    assert_eq!(errors.len(), 1, "{said:?}");
-    assert!(errors[0].starts_with("error: the database has no room left to write to"), "{said:?}");
-    assert!(said.stderr.contains("help: free disk space"), "{said:?}");
+    let output = home.end_of(shell.args(["sh", "-c", &script]));
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "exit 3\nwell\n"), "{output:?}");
+    let errors: Vec<&str> =
+        output.stderr.lines().filter(|line| line.starts_with("error")).collect();
+    assert_eq!(errors.len(), 1, "{output:?}");
+    assert!(
+        errors[0].starts_with("error: the database has no room left to write to"),
+        "{output:?}"
+    );
+    assert!(output.stderr.contains("help: free disk space"), "{output:?}");
 }
 
 /// A limit on the size of files does where no disk can be mounted.
 const LIMITED: &str = "(ulimit -f 4000; run)";
 
 #[test]
-fn a_full_disk_is_named_and_committed_work_is_retained() {
+fn a_full_disk_is_reported_and_committed_work_is_retained() {
     let home = Home::with(&filling());
     // A mount of its own that goes with the process.
     let own_mounts = || {
@@ -58,7 +62,7 @@ mount -o remount,size=40m small";
 }
 
 #[test]
-fn a_limit_on_file_sizes_is_a_full_disk() {
+fn a_file_size_limit_is_reported_like_a_full_disk() {
     let home = Home::with(&filling());
     check(home.other("env"), &home, LIMITED);
 }

@@ -65,23 +65,23 @@ fn of(message: &StreamMessage) -> (ExecutionId, i64) {
 async fn reconcile(nats: &TestNats, logs: &BTreeMap<ExecutionId, Vec<i64>>) {
     let expected: usize = logs.values().map(Vec::len).sum();
     let has_all = async || {
-        let kept = nats.messages(STREAM).await;
-        let known = kept.iter().map(of).filter(|(execution, _)| logs.contains_key(execution));
+        let messages = nats.messages(STREAM).await;
+        let known = messages.iter().map(of).filter(|(execution, _)| logs.contains_key(execution));
         known.collect::<HashSet<_>>().len() >= expected
     };
     until("every event in the stream", has_all).await;
-    let mut found: BTreeMap<ExecutionId, Vec<i64>> = BTreeMap::new();
+    let mut published: BTreeMap<ExecutionId, Vec<i64>> = BTreeMap::new();
     for message in nats.messages(STREAM).await {
         let (execution, event) = of(&message);
         if logs.contains_key(&execution) {
-            found.entry(execution).or_default().push(event);
+            published.entry(execution).or_default().push(event);
         }
     }
-    assert_eq!(&found, logs);
+    assert_eq!(&published, logs);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nats_that_comes_late_is_killed_and_loses_its_stream_gets_every_event() {
+async fn a_nats_server_that_starts_late_is_killed_and_loses_its_stream_gets_every_event() {
     let home = Home::new();
     let mut nats = TestNats::stopped();
     let settings = streaming(&nats);
@@ -101,7 +101,7 @@ async fn a_nats_that_comes_late_is_killed_and_loses_its_stream_gets_every_event(
     logs.extend(run(&server, 3).await);
     reconcile(&nats, &logs).await;
 
-    // What was in a stream that somebody deleted is gone; what comes after is not.
+    // Events of the deleted stream are lost; later events are published to the new stream.
     nats.delete_stream(STREAM).await;
     let later = run(&server, 3).await;
     reconcile(&nats, &later).await;
@@ -109,7 +109,7 @@ async fn a_nats_that_comes_late_is_killed_and_loses_its_stream_gets_every_event(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_reads_the_stream_shows_the_executions_of_another() {
+async fn a_server_that_consumes_the_stream_shows_executions_of_another() {
     let (home, other) = (Home::new(), Home::new());
     let mut nats = TestNats::start();
     let settings = streaming(&nats);
@@ -155,7 +155,7 @@ async fn a_server_that_reads_the_stream_shows_the_executions_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_again_and_again_publishes_every_event() {
+async fn a_repeatedly_killed_server_publishes_every_event() {
     let home = Home::new();
     let nats = TestNats::start();
     let settings = streaming(&nats);
@@ -175,7 +175,7 @@ async fn a_server_that_is_killed_again_and_again_publishes_every_event() {
     server.stop(Signal::TERM);
 }
 
-/// Who follows the database, by its process.
+/// Returns the process that has the tailer lease of the database.
 fn leader(database: &TestDatabase) -> Option<Pid> {
     let sql =
         "select holder from noetl.leader where name = 'event_stream_tailer' and until > now()";
@@ -207,9 +207,13 @@ async fn a_stalled_leader_is_replaced_and_changes_nothing_when_it_resumes() {
     let after = cursors(&database);
     assert!(before.iter().all(|(name, position)| after[name] >= *position), "{before:?} {after:?}");
     assert_ne!(before, after);
-    let odd: Vec<StreamMessage> =
-        nats.messages(STREAM).await.into_iter().filter(|kept| of(kept).0.get() == 5).collect();
-    let subjects: Vec<&str> = odd.iter().map(|kept| &*kept.subject).collect();
+    let odd: Vec<StreamMessage> = nats
+        .messages(STREAM)
+        .await
+        .into_iter()
+        .filter(|message| of(message).0.get() == 5)
+        .collect();
+    let subjects: Vec<&str> = odd.iter().map(|message| &*message.subject).collect();
     assert_eq!(subjects, ["noetl.events._a_b_", "noetl.events.unknown"]);
     let large: Value = serde_json::from_slice(&odd[1].payload).unwrap();
     assert_eq!(large["result"]["reference"]["column"], "result");
@@ -218,7 +222,7 @@ async fn a_stalled_leader_is_replaced_and_changes_nothing_when_it_resumes() {
     other.stop(Signal::TERM);
 }
 
-/// How far the lanes are.
+/// Returns the cursor of each commit lane.
 fn cursors(database: &TestDatabase) -> BTreeMap<String, i64> {
     let sql = "select name, position from noetl.stream_cursor \
                where name ~ '^event_stream_tailer(:[0-9]+)?$'";
@@ -244,7 +248,7 @@ fn odd_rows(database: &TestDatabase) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_database_of_several_is_followed() {
+async fn events_of_all_shards_are_published() {
     let home = Home::new();
     let nats = TestNats::start();
     let at = |name: &str| format!("sqlite://{}", home.path().join(name).display());
@@ -258,7 +262,7 @@ async fn every_database_of_several_is_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_that_is_killed_publishes_every_row_of_the_outbox() {
+async fn a_killed_relay_publishes_every_row_of_the_outbox_after_its_restart() {
     let database = TestDatabase::new();
     let nats = TestNats::start();
     let settings = [
@@ -279,15 +283,15 @@ async fn a_relay_that_is_killed_publishes_every_row_of_the_outbox() {
         assert_eq!(server.ended(id).await, "COMPLETED");
         logs.insert(id, log(&server, id).await);
     }
-    // Rows come back after different delays, so the order is not part of it.
+    // Rows are retried after different delays, so the order is not compared.
     let expected: usize = logs.values().map(Vec::len).sum();
     until("every event in the stream", async || nats.messages(STREAM).await.len() >= expected)
         .await;
-    let kept: Vec<(ExecutionId, i64)> = nats.messages(STREAM).await.iter().map(of).collect();
-    let found: HashSet<_> = kept.iter().copied().collect();
-    assert_eq!((kept.len(), found.len()), (expected, expected), "each once");
+    let messages: Vec<(ExecutionId, i64)> = nats.messages(STREAM).await.iter().map(of).collect();
+    let distinct: HashSet<_> = messages.iter().copied().collect();
+    assert_eq!((messages.len(), distinct.len()), (expected, expected), "each once");
     for (id, log) in &logs {
-        assert!(log.iter().all(|event| found.contains(&(*id, *event))), "{id}");
+        assert!(log.iter().all(|event| distinct.contains(&(*id, *event))), "{id}");
     }
     let left = "select count(*) from noetl.outbox where status <> 'PUBLISHED'";
     until("every row marked", async || database.psql(left) == "0").await;
@@ -295,7 +299,7 @@ async fn a_relay_that_is_killed_publishes_every_row_of_the_outbox() {
 }
 
 #[test]
-fn settings_that_cannot_be_used_stop_the_start_and_are_named() {
+fn invalid_settings_prevent_the_start_and_are_reported_by_name() {
     let home = Home::new();
     let on = ("NOETL_EVENT_STREAM_ENABLED", "true");
     let url = ("NOETL_NATS_URL", "nats://127.0.0.1:1");
@@ -326,9 +330,9 @@ fn settings_that_cannot_be_used_stop_the_start_and_are_named() {
         (vec![("NOETL_OUTBOX_LEASE_SECS", "0")], "NOETL_OUTBOX_LEASE_SECS is a number"),
     ] {
         let mut command = home.command(["dev", "--port", "0"]);
-        let said = home.end_of(command.envs(settings.iter().copied()));
-        assert_eq!(said.code, Some(3), "{settings:?}: {}", said.stderr);
-        assert!(said.stderr.contains(expected), "{settings:?}: {}", said.stderr);
-        assert!(!said.stderr.contains("s3cr3t"));
+        let output = home.end_of(command.envs(settings.iter().copied()));
+        assert_eq!(output.code, Some(3), "{settings:?}: {}", output.stderr);
+        assert!(output.stderr.contains(expected), "{settings:?}: {}", output.stderr);
+        assert!(!output.stderr.contains("s3cr3t"));
     }
 }

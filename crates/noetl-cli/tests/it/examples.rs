@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 
 use crate::noetl::{EXAMPLES, Home};
-use crate::shown::{self, Shown};
+use crate::shown::{self, ShownPlaybook};
 
 /// Runs an example and gives its result.
 fn check<const N: usize>(name: &str, set: [&str; N], expected: Value) {
@@ -15,14 +15,17 @@ fn check<const N: usize>(name: &str, set: [&str; N], expected: Value) {
     for assignment in set {
         command.args(["--set", assignment]);
     }
-    let said = home.end_of(&mut command);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(said.json(), expected);
-    assert!(said.stderr.ends_with(&format!("examples/{name} completed in [time]\n")), "{said:?}");
+    let output = home.end_of(&mut command);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(output.json(), expected);
+    assert!(
+        output.stderr.ends_with(&format!("examples/{name} completed in [time]\n")),
+        "{output:?}"
+    );
 }
 
 #[test]
-fn hello_greets_the_given_name() {
+fn hello_greets_the_name_of_the_workload() {
     check("hello", ["who=Ada"], json!({"message": "Hello, Ada!"}));
 }
 
@@ -33,12 +36,12 @@ fn branch_takes_one_arc() {
 }
 
 #[test]
-fn cycle_counts() {
+fn cycle_counts_to_its_limit() {
     check("cycle", ["times=20"], json!({"message": "counted to 20"}));
 }
 
 #[test]
-fn errors_divides_when_it_can() {
+fn errors_divides_by_a_nonzero_divisor() {
     check("errors", ["divisor=4"], json!({"message": "division worked", "quotient": 3.0}));
 }
 
@@ -61,7 +64,7 @@ fn break_computes_values_missing_from_the_cache() {
 }
 
 #[test]
-fn policy_fail_lets_rows_through() {
+fn policy_fail_imports_existing_rows() {
     check("policy-fail", ["rows=3"], json!({"message": "the import went through"}));
 }
 
@@ -87,13 +90,13 @@ pub(crate) fn is_playbook(name: &str) -> bool {
 }
 
 #[test]
-fn every_example_is_in_order_listed_and_sure_of_itself() {
+fn every_example_is_valid_listed_and_asserts_its_result() {
     let list = include_str!("../../../../examples/README.md");
-    shown::are_in_order(EXAMPLES);
-    for Shown { name, text, .. } in shown::all(EXAMPLES, is_playbook) {
+    shown::assert_valid(EXAMPLES);
+    for ShownPlaybook { name, text, .. } in shown::all(EXAMPLES, is_playbook) {
         assert!(list.contains(&format!("| [{name}.yaml]({name}.yaml) |")), "{name} is not listed");
         let is_sure = text.contains("assert ") || text.contains("on_no_match: fail");
-        // The first example is kept bare; what comes of a call depends on who answers.
+        // The first example is minimal, and the result of `http` depends on the other server.
         assert!(is_sure || ["hello", "http"].contains(&name.as_str()), "{name} asserts nothing");
     }
 }

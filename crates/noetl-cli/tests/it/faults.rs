@@ -1,26 +1,27 @@
-//! One fault each: a clear message, the documented exit code, and a database that still works.
+//! Single faults: each causes a clear message and the documented exit code, and leaves the database
+//! usable.
 
 use std::net::TcpListener;
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
 
-use crate::noetl::{Home, Said, one_step, playbook};
+use crate::noetl::{CommandOutput, Home, one_step, playbook};
 
 const GOOD: &str = "{kind: noop, result: well}";
 
 /// Runs a playbook on a database, then a good one on the same database.
-fn fault(playbook: &str) -> Said {
+fn fault(playbook: &str) -> CommandOutput {
     let home = Home::with(playbook);
-    let said = home.noetl(["run", "test.yaml", "--db", "log.db"]);
+    let output = home.noetl(["run", "test.yaml", "--db", "log.db"]);
     works(&home, "log.db");
-    said
+    output
 }
 
 fn works(home: &Home, database: &str) {
     home.write("good.yaml", one_step(GOOD));
-    let said = home.noetl(["run", "good.yaml", "--db", database]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "well\n"), "{said:?}");
+    let output = home.noetl(["run", "good.yaml", "--db", database]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "well\n"), "{output:?}");
 }
 
 fn steps(steps: &str) -> String {
@@ -45,7 +46,7 @@ fn an_arc_to_an_unknown_step() {
 }
 
 #[test]
-fn two_steps_of_one_name() {
+fn two_steps_with_the_same_name() {
     let text = "  - {step: start, tool: {kind: noop}}\n  - {step: start, tool: {kind: noop}}\n";
     assert_snapshot!(fault(&steps(text)).transcript(), @r"
     exit: 2
@@ -149,11 +150,11 @@ fn a_template_that_divides_by_zero() {
 }
 
 #[test]
-fn a_missing_python_interpreter_is_named() {
+fn a_missing_python_interpreter_is_reported() {
     let home = Home::with(&one_step("{kind: python, code: 'result = 1'}"));
     let mut command = home.command(["run", "test.yaml", "--db", "log.db"]);
-    let said = home.end_of(command.env("NOETL_PYTHON", "/nonexistent"));
-    assert_snapshot!(said.transcript(), @r"
+    let output = home.end_of(command.env("NOETL_PYTHON", "/nonexistent"));
+    assert_snapshot!(output.transcript(), @r"
     exit: 1
     --- stdout
     --- stderr
@@ -175,10 +176,10 @@ fn a_python_step_that_never_ends() {
     ");
 }
 
-/// Runs a step that prints a gigabyte between two that look at the program's own peak memory. Gives what was
-/// said, and by how many bytes the peak rose: what a program takes before it does anything depends on how
-/// it was built.
-fn gigabyte(tool: &str) -> (Said, u64) {
+/// Runs a step that prints a gigabyte between two steps that read the program's peak memory.
+/// Returns the output and the increase of the peak in bytes, because the initial memory depends on
+/// the build.
+fn gigabyte(tool: &str) -> (CommandOutput, u64) {
     let look = "{kind: shell, command: 'grep VmHWM: /proc/$PPID/status'}";
     let text = format!(
         "  - {{step: start, tool: {look}, next: {{arcs: [{{step: print}}]}}}}
@@ -187,13 +188,13 @@ fn gigabyte(tool: &str) -> (Said, u64) {
   - {{step: both, tool: {{kind: noop, result: [\"{{{{ start.stdout }}}}\", \"{{{{ peak.stdout }}}}\"]}}}}
 "
     );
-    let said = fault(&steps(&text));
+    let output = fault(&steps(&text));
     let kib = |at: usize| -> u64 {
-        let status = said.json()[at].as_str().unwrap().to_owned();
+        let status = output.json()[at].as_str().unwrap().to_owned();
         status.trim().trim_start_matches("VmHWM:").trim_end_matches("kB").trim().parse().unwrap()
     };
     let rose = (kib(1) - kib(0)) * 1024;
-    (said, rose)
+    (output, rose)
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -208,22 +209,22 @@ fn a_shell_step_that_prints_a_gigabyte_fails_in_little_memory() {
       failed  start  [time]  output_limit: the command was killed because its stdout passed 1048576 bytes; redirect large output to a file
     tests/test failed in [time]: output_limit: the command was killed because its stdout passed 1048576 bytes; redirect large output to a file
     ");
-    let (said, rose) = gigabyte(tool);
-    assert!(said.stderr.contains("(handled)"), "{said:?}");
+    let (output, rose) = gigabyte(tool);
+    assert!(output.stderr.contains("(handled)"), "{output:?}");
     assert!(rose < 32 * MIB, "{rose} bytes");
 }
 
 #[test]
 fn a_python_step_that_prints_a_gigabyte_completes_in_little_memory() {
     let code = "for _ in range(1000): print('x' * 999999)\\nresult = 'printed'";
-    let (said, rose) = gigabyte(&format!("{{kind: python, code: \"{code}\"}}"));
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.stderr.contains("  done    print  [time]\n"), "{said:?}");
+    let (output, rose) = gigabyte(&format!("{{kind: python, code: \"{code}\"}}"));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stderr.contains("  done    print  [time]\n"), "{output:?}");
     assert!(rose < 32 * MIB, "{rose} bytes");
 }
 
 #[test]
-fn a_text_file_in_the_databases_place() {
+fn a_text_file_as_the_database() {
     let home = Home::with(&one_step(GOOD));
     home.write("log.db", "my notes\n");
     assert_snapshot!(home.noetl(["run", "test.yaml", "--db", "log.db"]).transcript(), @r"
@@ -253,7 +254,7 @@ fn a_database_of_another_program() {
 }
 
 #[test]
-fn a_directory_in_the_databases_place() {
+fn a_directory_as_the_database() {
     let home = Home::with(&one_step(GOOD));
     std::fs::create_dir(home.path().join("log.db")).unwrap();
     assert_snapshot!(home.noetl(["run", "test.yaml", "--db", "log.db"]).transcript(), @r"
@@ -265,7 +266,7 @@ fn a_directory_in_the_databases_place() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_databases_directory() {
+fn a_file_as_the_database_directory() {
     let home = Home::with(&one_step(GOOD));
     assert_snapshot!(home.noetl(["run", "test.yaml", "--db", "test.yaml/log.db"]).transcript(), @r"
     exit: 3
@@ -302,12 +303,12 @@ fn a_database_that_another_process_has_open() {
 }
 
 #[test]
-fn a_port_that_is_taken() {
+fn a_port_already_in_use() {
     let home = Home::new();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port().to_string();
-    let said = home.noetl(["dev", "--port", &port]);
-    assert_snapshot!(said.transcript().replace(&port, "[port]"), @r"
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let output = home.noetl(["dev", "--port", &port]);
+    assert_snapshot!(output.transcript().replace(&port, "[port]"), @r"
     exit: 3
     --- stdout
     --- stderr
@@ -318,7 +319,7 @@ fn a_port_that_is_taken() {
 }
 
 #[test]
-fn a_host_that_others_could_reach() {
+fn a_host_that_is_not_loopback() {
     assert_snapshot!(Home::new().noetl(["dev", "--host", "0.0.0.0"]).transcript(), @r"
     exit: 3
     --- stdout
@@ -329,7 +330,7 @@ fn a_host_that_others_could_reach() {
 }
 
 #[test]
-fn a_host_that_is_no_address() {
+fn a_host_that_is_not_an_address() {
     assert_snapshot!(Home::new().noetl(["dev", "--host", "everywhere"]).transcript(), @r"
     exit: 2
     --- stdout

@@ -1,17 +1,17 @@
 use insta::assert_snapshot;
 
-use crate::noetl::{Home, Said};
+use crate::noetl::{CommandOutput, Home};
 
 fn help(arguments: &[&str]) -> String {
     let home = Home::new();
-    let Said { code, stdout, stderr } = home.end_of(home.command(arguments).arg("--help"));
+    let CommandOutput { code, stdout, stderr } = home.end_of(home.command(arguments).arg("--help"));
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     // Help wraps paragraphs with trailing blanks, which no editor keeps.
     stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
+fn the_help_of_the_program_lists_verbs_and_exit_codes() {
     assert_snapshot!(help(&[]), @r"
     Run durable workflows defined in YAML
 
@@ -264,7 +264,7 @@ fn the_help_of_dev_is_stable() {
 }
 
 #[test]
-fn the_help_of_db_names_its_verbs() {
+fn the_help_of_db_lists_its_verbs() {
     assert_snapshot!(help(&["db"]), @r"
     Inspect, back up, and purge the database
 
@@ -360,7 +360,7 @@ fn the_help_of_execute_names_the_server() {
 }
 
 #[test]
-fn the_help_of_groups_names_their_verbs() {
+fn the_help_of_groups_lists_their_verbs() {
     assert_snapshot!(help(&["catalog"]), @r"
     Manage the documents of a server
 
@@ -497,7 +497,7 @@ fn the_help_of_groups_names_their_verbs() {
 }
 
 #[test]
-fn completion_is_another_name_for_completions() {
+fn completion_is_an_alias_of_completions() {
     let home = Home::new();
     let (one, other) = (home.noetl(["completions", "bash"]), home.noetl(["completion", "bash"]));
     assert_eq!((other.code, &other.stdout), (Some(0), &one.stdout));
@@ -606,8 +606,8 @@ fn the_help_of_worker_is_stable() {
 
 #[test]
 fn the_version_names_the_commit_it_was_built_from() {
-    let said = Home::new().noetl(["--version"]);
-    let version = said.stdout.trim().strip_prefix("noetl ").unwrap();
+    let output = Home::new().noetl(["--version"]);
+    let version = output.stdout.trim().strip_prefix("noetl ").unwrap();
     let (number, commit) = version.split_once(' ').unwrap();
     assert_eq!(number, env!("CARGO_PKG_VERSION"));
     let commit = commit.trim_matches(['(', ')']);
@@ -618,17 +618,17 @@ fn the_version_names_the_commit_it_was_built_from() {
 #[test]
 fn every_shell_gets_a_completion_script() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let said = Home::new().noetl(["completions", shell]);
-        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
-        assert!(said.stdout.contains("completions"), "{shell}: {}", said.stdout);
+        let output = Home::new().noetl(["completions", shell]);
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+        assert!(output.stdout.contains("completions"), "{shell}: {}", output.stdout);
     }
 }
 
 #[test]
-fn a_verb_that_does_not_exist_is_a_wrong_call() {
-    let said = Home::new().noetl(["chekc"]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
-    assert!(said.stderr.contains("a similar subcommand exists: 'check'"), "{}", said.stderr);
+fn an_unknown_verb_is_a_usage_error() {
+    let output = Home::new().noetl(["chekc"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+    assert!(output.stderr.contains("a similar subcommand exists: 'check'"), "{}", output.stderr);
 }
 
 #[test]

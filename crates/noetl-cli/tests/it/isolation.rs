@@ -47,15 +47,18 @@ fn a_step_reads_neither_the_environment_nor_the_memory_of_the_program() {
             .env("NOETL_STEP_ISOLATION", level)
             .env("NOETL_WORKER_TOKEN", "canary-of-the-worker");
         let output = command.output().unwrap();
-        let (said, complaint) =
+        let (command_output, complaint) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         if complaint.contains("failed to execute") && complaint.contains("Permission denied") {
             return unsupported("the program for another user", complaint.trim());
         }
-        assert!(output.status.success(), "{level}: {said}{complaint}");
-        assert!(said.contains("PATH="), "{level}: {said}");
-        assert!(!said.contains("canary-of-the-worker"), "{level}: {said}");
-        assert!(!said.contains("[heap]") && !said.contains("[stack]"), "{level}: {said}");
+        assert!(output.status.success(), "{level}: {command_output}{complaint}");
+        assert!(command_output.contains("PATH="), "{level}: {command_output}");
+        assert!(!command_output.contains("canary-of-the-worker"), "{level}: {command_output}");
+        assert!(
+            !command_output.contains("[heap]") && !command_output.contains("[stack]"),
+            "{level}: {command_output}"
+        );
     }
 }
 
@@ -77,10 +80,10 @@ fn as_process_1_the_program_leaves_no_zombie() {
     command.args(["--pid", "--fork", "--mount-proc", PROGRAM, "run", "test.yaml"]);
     let output =
         command.args(["--output", "json"]).env("NOETL_STEP_ISOLATION", "0").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(said["result"]["stdout"], "0\n", "{said}");
+    let command_output = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{command_output}{}", String::from_utf8_lossy(&output.stderr));
+    let command_output: serde_json::Value = serde_json::from_str(&command_output).unwrap();
+    assert_eq!(command_output["result"]["stdout"], "0\n", "{command_output}");
 }
 
 #[test]
@@ -103,7 +106,7 @@ fn no_step_of_the_program_reads_its_key_or_writes_its_database() {
 }
 
 #[test]
-fn an_unavailable_isolation_level_stops_the_start() {
+fn an_unavailable_isolation_level_prevents_the_start() {
     let home = Home::with(&one_step("{kind: noop}"));
     let mut command = home.command(["run", "test.yaml"]);
     let output = command.env("NOETL_STEP_ISOLATION", "3").output().unwrap();
@@ -119,8 +122,8 @@ fn an_unavailable_isolation_level_stops_the_start() {
 fn doctor_reports_the_isolation_level_and_its_limits() {
     let home = Home::new();
     let output = home.command(["doctor", "--output", "json"]).output().unwrap();
-    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let checks = said["checks"].as_array().unwrap();
+    let command_output: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = command_output["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["name"] == "steps").unwrap();
     // Tests that ask for the best level would pass at a lower one.
     let expected = format!("isolated at level {} ", isolation_level());

@@ -14,14 +14,14 @@ use crate::dev_process::DevProcess;
 /// Steps of each execution.
 const STEPS: usize = 1000;
 
-/// Executions under way at a time.
+/// Number of concurrent executions.
 const LANES: usize = 3;
 
-/// How often the process is killed, unless `NOETL_KILLS` says otherwise.
+/// Default number of kills; `NOETL_KILLS` overrides it.
 const KILLS: u32 = 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_at_random_moments_every_execution_finishes_with_nothing_lost_or_repeated() {
+async fn executions_finish_exactly_once_when_servers_are_killed_at_random_moments() {
     let seed = seed();
     let mut random = seed;
     let data = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ async fn killed_at_random_moments_every_execution_finishes_with_nothing_lost_or_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_process_leaves_no_step_running() {
+async fn a_killed_process_leaves_no_step_process_running() {
     let data = tempfile::tempdir().unwrap();
     for (kind, setting) in [
         ("shell", "command: 'sleep MARK & echo 1 > FILE; sleep MARK'"),
@@ -110,7 +110,7 @@ async fn until<T>(look: impl Fn() -> Option<T>) -> T {
     panic!("nothing to see after 30 s");
 }
 
-/// A chain of no-op steps with a real process now and then.
+/// Returns a chain of no-op steps with an occasional step that starts a process.
 fn playbook() -> String {
     let mut text = String::from(
         "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: kill, path: test/kill}\nworkflow:\n",

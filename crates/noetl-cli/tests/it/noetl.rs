@@ -1,4 +1,4 @@
-//! Runs the program in a directory of its own and keeps what it said.
+//! Runs the program in its own directory and captures its output.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// How long anything may take. Reached only when something hangs.
+/// Timeout of every operation. Reached only if one hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The program's path.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_noetl");
 
-/// Where the examples are.
+/// Directory of the examples.
 pub(crate) const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
 /// The first lines of a playbook, up to its steps.
@@ -84,22 +84,26 @@ impl Home {
     }
 
     /// Runs the program to its end.
-    pub(crate) fn noetl<const N: usize>(&self, arguments: [&str; N]) -> Said {
+    pub(crate) fn noetl<const N: usize>(&self, arguments: [&str; N]) -> CommandOutput {
         self.end_of(&mut self.command(arguments))
     }
 
     /// Runs the program to its end with this on its stdin.
-    pub(crate) fn noetl_reading<const N: usize>(&self, arguments: [&str; N], stdin: &str) -> Said {
+    pub(crate) fn noetl_reading<const N: usize>(
+        &self,
+        arguments: [&str; N],
+        stdin: &str,
+    ) -> CommandOutput {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
-        self.said(child.wait_with_output().unwrap())
+        self.captured(child.wait_with_output().unwrap())
     }
 
     /// Runs a command to its end.
-    pub(crate) fn end_of(&self, command: &mut Command) -> Said {
-        self.said(command.output().unwrap())
+    pub(crate) fn end_of(&self, command: &mut Command) -> CommandOutput {
+        self.captured(command.output().unwrap())
     }
 
     /// Starts the program and does not wait.
@@ -116,10 +120,10 @@ impl Home {
         Gate { path }
     }
 
-    pub(crate) fn said(&self, output: Output) -> Said {
+    pub(crate) fn captured(&self, output: Output) -> CommandOutput {
         let home = self.path().to_str().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(home, "[home]");
-        Said {
+        CommandOutput {
             code: output.status.code(),
             stdout: text(output.stdout),
             stderr: without_times(&text(output.stderr)),
@@ -127,9 +131,9 @@ impl Home {
     }
 }
 
-/// What the program said, and how it ended.
+/// Exit code and output of a program.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     /// None when a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -137,8 +141,8 @@ pub(crate) struct Said {
     pub(crate) stderr: String,
 }
 
-impl Said {
-    /// All of it, for a snapshot.
+impl CommandOutput {
+    /// Formats the exit code and all output for a snapshot.
     pub(crate) fn transcript(&self) -> String {
         let code = self.code.map_or("a signal".to_owned(), |code| code.to_string());
         format!("exit: {code}\n--- stdout\n{}--- stderr\n{}", self.stdout, self.stderr)
@@ -156,12 +160,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// One that was started by other means.
+    /// Wraps a process that was started by other means.
     pub(crate) fn of(child: Child) -> Self {
         Self { child: Some(child) }
     }
 
-    /// Its stdout, to be read while it runs.
+    /// Returns the stdout of the running process.
     pub(crate) fn stdout(&mut self) -> ChildStdout {
         self.child.as_mut().and_then(|child| child.stdout.take()).unwrap()
     }
@@ -174,9 +178,9 @@ impl Running {
         self.child.as_ref().unwrap().id()
     }
 
-    /// What it says until its end.
-    pub(crate) fn end(mut self, home: &Home) -> Said {
-        home.said(self.child.take().unwrap().wait_with_output().unwrap())
+    /// Waits for the end and returns the output.
+    pub(crate) fn end(mut self, home: &Home) -> CommandOutput {
+        home.captured(self.child.take().unwrap().wait_with_output().unwrap())
     }
 }
 
@@ -208,13 +212,13 @@ impl Gate {
     /// Waits for a line.
     pub(crate) fn wait(&self) {
         let path = self.path.clone();
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             let mut line = String::new();
             let read = BufReader::new(fs::File::open(path).unwrap()).read_line(&mut line);
-            let _ = told.send(read.map(|_| line));
+            let _ = sender.send(read.map(|_| line));
         });
-        let line = heard.recv_timeout(PATIENCE).expect("a step that gets as far as the gate");
+        let line = receiver.recv_timeout(PATIENCE).expect("a step that gets as far as the gate");
         assert_eq!(line.unwrap(), "here\n");
     }
 }

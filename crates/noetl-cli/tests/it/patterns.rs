@@ -1,15 +1,15 @@
-//! `docs/patterns.md`: every pattern has a playbook that shows it or a reason why it is not offered,
-//! and every playbook does what it says, on both kinds of store.
+//! `docs/patterns.md`: every pattern has an example playbook or a reason why it is not offered, and
+//! every playbook returns its documented result on both kinds of store.
 
 use crate::noetl::EXAMPLES;
-use crate::shown::{self, Shown};
+use crate::shown::{self, ShownPlaybook};
 
 const PAGE: &str = include_str!("../../../../docs/patterns.md");
 
-/// How many there are of the classic ones, numbered from 1.
+/// Number of the classic patterns, numbered from 1.
 const CLASSIC: usize = 20;
 
-fn patterns() -> Vec<Shown> {
+fn patterns() -> Vec<ShownPlaybook> {
     shown::all(&directory(), |_| true)
 }
 
@@ -18,18 +18,18 @@ fn directory() -> String {
 }
 
 #[test]
-fn patterns_hold_on_sqlite() {
+fn patterns_return_their_documented_results_on_sqlite() {
     shown::run_on_sqlite(&patterns());
 }
 
 #[test]
-fn patterns_hold_on_postgres() {
+fn patterns_return_their_documented_results_on_postgres() {
     shown::run_on_postgres(&patterns());
 }
 
 #[test]
-fn every_pattern_is_shown_or_has_a_reason() {
-    shown::are_in_order(&directory());
+fn every_pattern_has_an_example_or_a_reason() {
+    shown::assert_valid(&directory());
     let rows: Vec<Vec<&str>> = PAGE
         .lines()
         .filter(|line| line.starts_with("| "))
@@ -42,7 +42,7 @@ fn every_pattern_is_shown_or_has_a_reason() {
         assert!(how.len() > 20, "pattern {number} is not explained");
         assert!(file.contains(".yaml") || how.starts_with("Not offered:"), "{row:?}");
     }
-    for Shown { name, text, .. } in patterns() {
+    for ShownPlaybook { name, text, .. } in patterns() {
         let link = format!("[{name}.yaml](../examples/patterns/{name}.yaml)");
         assert!(PAGE.contains(&link), "{name} is not on the page");
         let is_sure = text.contains("on_no_match: fail") || text.contains("do: fail");

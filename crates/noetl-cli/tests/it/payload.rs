@@ -12,9 +12,9 @@ fn echo() -> String {
 }
 
 #[test]
-fn set_reads_json_else_text_and_reaches_into_maps() {
+fn set_parses_json_else_text_and_sets_nested_keys() {
     let home = Home::with(&echo());
-    let said = home.noetl([
+    let output = home.noetl([
         "run",
         "test.yaml",
         "--set",
@@ -37,7 +37,7 @@ fn set_reads_json_else_text_and_reaches_into_maps() {
         "ünï.cödé=☃",
     ]);
     assert_eq!(
-        said.json(),
+        output.json(),
         json!({
             "who": "Ada", "limits": {"max": 3, "min": 0}, "zip": "00501", "on": true, "none": null,
             "list": [1, {"a": 2.5}], "equals": "a=b", "a": {"b": {"c": ""}}, "ünï": {"cödé": "☃"}
@@ -46,19 +46,19 @@ fn set_reads_json_else_text_and_reaches_into_maps() {
 }
 
 #[test]
-fn a_payload_comes_from_a_file_or_stdin_and_set_wins_over_it() {
+fn a_payload_is_read_from_a_file_or_stdin_and_set_overrides_it() {
     let home = Home::with(&echo());
     home.write("payload.json", r#"{"who": "Ada", "n": 1}"#);
-    let said = home.noetl(["run", "test.yaml", "--payload", "payload.json", "--set", "n=2"]);
-    assert_eq!(said.json(), json!({"who": "Ada", "limits": {"max": 1, "min": 0}, "n": 2}));
-    let said = home.noetl_reading(["run", "test.yaml", "--payload", "-"], r#"{"who": "Bo"}"#);
-    assert_eq!(said.json()["who"], "Bo");
+    let output = home.noetl(["run", "test.yaml", "--payload", "payload.json", "--set", "n=2"]);
+    assert_eq!(output.json(), json!({"who": "Ada", "limits": {"max": 1, "min": 0}, "n": 2}));
+    let output = home.noetl_reading(["run", "test.yaml", "--payload", "-"], r#"{"who": "Bo"}"#);
+    assert_eq!(output.json()["who"], "Bo");
 }
 
 #[test]
-fn stdin_cannot_be_both_playbook_and_payload() {
-    let said = Home::new().noetl_reading(["run", "-", "--payload", "-"], "");
-    assert_snapshot!(said.transcript(), @r"
+fn stdin_is_rejected_as_both_playbook_and_payload() {
+    let output = Home::new().noetl_reading(["run", "-", "--payload", "-"], "");
+    assert_snapshot!(output.transcript(), @r"
     exit: 2
     --- stdout
     --- stderr
@@ -70,12 +70,12 @@ fn stdin_cannot_be_both_playbook_and_payload() {
 #[test]
 fn invalid_assignments_are_rejected() {
     let home = Home::with(&echo());
-    let said = |assignment| {
-        let said = home.noetl(["run", "test.yaml", "--set", assignment]);
-        assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
-        said.stderr
+    let output = |assignment| {
+        let output = home.noetl(["run", "test.yaml", "--set", assignment]);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+        output.stderr
     };
-    assert_snapshot!(["who", "=x", "a..b=1", ".=1"].map(said).concat(), @r"
+    assert_snapshot!(["who", "=x", "a..b=1", ".=1"].map(output).concat(), @r"
     error: --set takes KEY=VALUE, got 'who'
     error: --set takes a key such as 'who' or 'limits.max', got ''
     error: --set takes a key such as 'who' or 'limits.max', got 'a..b'
@@ -88,13 +88,13 @@ fn invalid_payloads_are_rejected() {
     let home = Home::with(&echo());
     let deep = format!(r#"{{"a": {}{}}}"#, "[".repeat(100), "]".repeat(100));
     let deeper = format!(r#"{{"a": {}{}}}"#, "[".repeat(5000), "]".repeat(5000));
-    let said = |payload: &str| {
+    let output = |payload: &str| {
         home.write("payload.json", payload);
-        let said = home.noetl(["run", "test.yaml", "--payload", "payload.json"]);
-        assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
-        said.stderr
+        let output = home.noetl(["run", "test.yaml", "--payload", "payload.json"]);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+        output.stderr
     };
-    assert_snapshot!(["[1]", "{\"a\": ", "", &deep, &deeper].map(said).concat(), @r#"
+    assert_snapshot!(["[1]", "{\"a\": ", "", &deep, &deeper].map(output).concat(), @r#"
     error: the payload payload.json is not a JSON object
       help: a payload is a JSON object such as {"who": "Ada"}
     error: the payload payload.json is not JSON: EOF while parsing a value at line 1 column 6

@@ -15,7 +15,7 @@ mod tokens;
 use std::process::{Command, Stdio};
 
 use crate::dev_process::DevProcess;
-use crate::noetl::{Home, Running, Said};
+use crate::noetl::{CommandOutput, Home, Running};
 
 /// A server, and a home whose program knows it by the environment.
 pub(crate) struct Site {
@@ -29,7 +29,7 @@ impl Site {
         Self::with(&[])
     }
 
-    /// One whose server has these settings.
+    /// Starts a server with these settings.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
         let home = Home::new();
         let dev = DevProcess::start_with(&home.path().join("data"), settings);
@@ -44,13 +44,13 @@ impl Site {
         command
     }
 
-    /// Runs it to its end. What differs from run to run is taken out of what it said.
-    pub(crate) fn noetl(&self, arguments: &[&str]) -> Said {
+    /// Runs the program to its end, and masks values that vary between runs in its output.
+    pub(crate) fn noetl(&self, arguments: &[&str]) -> CommandOutput {
         self.scrubbed(self.home.end_of(&mut self.command(arguments)))
     }
 
-    /// The same as it is.
-    pub(crate) fn raw(&self, arguments: &[&str]) -> Said {
+    /// Like `noetl`, without masking.
+    pub(crate) fn raw(&self, arguments: &[&str]) -> CommandOutput {
         self.home.end_of(&mut self.command(arguments))
     }
 
@@ -60,22 +60,26 @@ impl Site {
         Running::of(child)
     }
 
-    pub(crate) fn scrubbed(&self, said: Said) -> Said {
+    pub(crate) fn scrubbed(&self, output: CommandOutput) -> CommandOutput {
         let text = |text: &str| scrubbed(&text.replace(self.url.trim_end_matches('/'), "[server]"));
-        Said { code: said.code, stdout: text(&said.stdout), stderr: text(&said.stderr) }
+        CommandOutput {
+            code: output.code,
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
     }
 
     /// Registers a playbook as `tests/test`.
     pub(crate) fn register(&self, playbook: &str) {
         self.home.write("test.yaml", playbook);
-        let said = self.raw(&["register", "playbook", "-f", "test.yaml"]);
-        assert_eq!(said.code, Some(0), "{said:?}");
+        let output = self.raw(&["register", "playbook", "-f", "test.yaml"]);
+        assert_eq!(output.code, Some(0), "{output:?}");
     }
 
     /// Starts `tests/test`, and gives the id of the execution.
     pub(crate) fn execute(&self) -> String {
-        let said = self.raw(&["execute", "tests/test", "--json"]);
-        said.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned()
+        let output = self.raw(&["execute", "tests/test", "--json"]);
+        output.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{output:?}")).to_owned()
     }
 
     /// Runs `tests/test` to its end, and gives the id of the execution.

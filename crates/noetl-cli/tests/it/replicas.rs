@@ -71,31 +71,31 @@ pub(crate) async fn ended_whole(client: &Client, id: ExecutionId, steps: usize) 
     log
 }
 
-/// Who took commands so far.
+/// Returns the workers that claimed commands.
 pub(crate) fn workers(log: &[EventView]) -> BTreeSet<String> {
     let claims = log.iter().filter(|event| event.event_type.as_deref() == Some("command.claimed"));
     claims.filter_map(|event| event.worker_id.clone()).collect()
 }
 
 /// Waits until this many processes took commands of these executions.
-pub(crate) async fn until_taken(client: &Client, executions: &[ExecutionId], processes: usize) {
+pub(crate) async fn until_claimed(client: &Client, executions: &[ExecutionId], processes: usize) {
     until("processes to run steps", async || {
-        let mut found = BTreeSet::new();
+        let mut names = BTreeSet::new();
         for &id in executions {
-            found.extend(workers(&client.log(id, 0, 100_000).await.unwrap().events));
+            names.extend(workers(&client.log(id, 0, 100_000).await.unwrap().events));
         }
-        found.len() >= processes
+        names.len() >= processes
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_of_a_killed_process_is_finished_by_another() {
+async fn another_process_finishes_the_commands_of_a_killed_process() {
     let database = migrated_database();
     let one = DevProcess::start_on(&database.url(), 3, &[]);
     let other = DevProcess::start_on(&database.url(), 3, &[]);
     let started = start(&one.client, &fan(10), 6).await;
-    until_taken(&other.client, &started, 2).await;
+    until_claimed(&other.client, &started, 2).await;
     one.kill();
     let mut again = 0;
     for id in started {
@@ -107,7 +107,7 @@ async fn work_of_a_killed_process_is_finished_by_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_are_told_to_retry_while_the_database_is_unavailable() {
+async fn requests_get_retry_after_while_the_database_is_unavailable() {
     let mut server = TestServer::start(&["fsync=off"]);
     let settings = [("POSTGRES_ACQUIRE_TIMEOUT", "1")];
     let process = DevProcess::start_on(server.url(), 3, &settings);
@@ -119,13 +119,13 @@ async fn callers_are_told_to_retry_while_the_database_is_unavailable() {
         .args(["-d", r#"{"path": "tests/test"}"#, &url])
         .output()
         .unwrap();
-    let said = String::from_utf8(asked.stdout).unwrap().to_lowercase();
-    assert!(said.starts_with("http/1.1 503") && said.contains("\r\nretry-after: "), "{said}");
+    let output = String::from_utf8(asked.stdout).unwrap().to_lowercase();
+    assert!(output.starts_with("http/1.1 503") && output.contains("\r\nretry-after: "), "{output}");
     server.restart();
     ended_whole(&process.client, started[0], 12).await;
 }
 
-/// So long a lease that nobody misses anybody in the time of a test: what goes on was handed over.
+/// A lease longer than the test, so that other processes continue only released work.
 const LONG_LEASE: [(&str, &str); 1] = [("NOETL_LEASE_SECS", "3600")];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,7 +138,7 @@ async fn commands_of_a_stopping_process_are_released_at_once() {
     let step =
         format!("{}; until [ -e '{}' ]; do sleep 0.05; done", gate.knock(), marker.display());
     let one = DevProcess::start_on(&database.url(), 1, &LONG_LEASE);
-    // The second step is claimed by nobody: there is one slot.
+    // The second step stays pending: there is one slot.
     let steps = format!(
         "  - {{step: start, next: {{spec: {{mode: inclusive}}, arcs: [{{step: a}}, {{step: b}}]}}}}\n  \
          - {{step: a, tool: {{kind: shell, command: \"{step}\"}}}}\n  \
@@ -147,8 +147,8 @@ async fn commands_of_a_stopping_process_are_released_at_once() {
     let id = one.execute(&playbook("{}", &steps)).await;
     gate.wait();
     let other = DevProcess::start_on(&database.url(), 4, &LONG_LEASE);
-    let (code, said) = one.stop(Signal::TERM);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = one.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{output}");
     gate.wait();
     std::fs::write(&marker, "").unwrap();
     let log = ended_whole(&other.client, id, 3).await;
@@ -158,20 +158,20 @@ async fn commands_of_a_stopping_process_are_released_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn timers_of_a_process_that_stops_are_delivered_by_another() {
+async fn another_process_fires_the_timers_of_a_stopped_process() {
     let database = migrated_database();
     let other = DevProcess::start_on(&database.url(), 2, &LONG_LEASE);
     let one = DevProcess::start_on(&database.url(), 2, &LONG_LEASE);
     let steps = "  - {step: a, tool: {kind: wait, seconds: 3}, next: {arcs: [{step: b}]}}\n  \
                  - {step: b, tool: {kind: noop}}\n";
     let id = one.execute(&playbook("{}", steps)).await;
-    let (code, said) = one.stop(Signal::TERM);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = one.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{output}");
     ended_whole(&other.client, id, 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_lets_steps_of_others_end_that_may_not_run_twice() {
+async fn a_run_waits_for_nonidempotent_steps_of_other_processes() {
     let database = migrated_database();
     let (home, theirs) = (Home::new(), Home::new());
     let (gate, marker) = (theirs.gate(), theirs.path().join("go-on"));
@@ -195,9 +195,9 @@ async fn a_run_lets_steps_of_others_end_that_may_not_run_twice() {
     let id = server.execute(&one_step(&tool)).await;
     gate.wait();
     std::fs::write(&mine, "").unwrap();
-    let said = BufReader::new(run.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let output = BufReader::new(run.stderr.take().unwrap()).lines().map_while(Result::ok);
     let waits = "waiting for 1 step of other executions that may not run twice";
-    assert!({ said }.any(|line| line.starts_with(waits)), "the run did not wait");
+    assert!({ output }.any(|line| line.starts_with(waits)), "the run did not wait");
     std::fs::write(&marker, "").unwrap();
     assert_eq!(server.ended(id).await, "COMPLETED");
     assert!(run.wait().unwrap().success());

@@ -1,4 +1,4 @@
-//! What the next start does about what the last one left.
+//! Recovery of executions of an earlier process.
 
 use noetl_api::{Client, events::EventView};
 use noetl_model::ExecutionId;
@@ -34,31 +34,31 @@ async fn resumed_once(after: impl FnOnce(DevProcess)) {
     let status = second.ended(id).await;
     let events = log(&second.client, id).await;
     let types: Vec<&str> = events.iter().filter_map(|event| event.event_type.as_deref()).collect();
-    let count = |wanted: &str| types.iter().filter(|&&found| found == wanted).count();
+    let count = |wanted: &str| types.iter().filter(|&&event_type| event_type == wanted).count();
     assert_eq!(status, "COMPLETED", "{types:?}");
     assert_eq!(count("command.expired"), 1, "{types:?}");
     assert_eq!(count("command.issued"), 2, "{types:?}");
-    let (code, said) = second.stop(Signal::TERM);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("resumed   1 command"), "{said}");
+    let (code, output) = second.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("resumed   1 command"), "{output}");
 }
 
 #[tokio::test]
-async fn a_step_that_ran_when_the_process_was_killed_is_issued_again_once() {
+async fn a_step_running_when_the_process_is_killed_is_reissued_once() {
     resumed_once(DevProcess::kill).await;
 }
 
 #[tokio::test]
 async fn a_step_running_at_shutdown_is_reissued_once() {
     resumed_once(|process| {
-        let (code, said) = process.stop(Signal::TERM);
-        assert_eq!(code, Some(0), "{said}");
+        let (code, output) = process.stop(Signal::TERM);
+        assert_eq!(code, Some(0), "{output}");
     })
     .await;
 }
 
 #[tokio::test]
-async fn an_execution_that_cannot_be_read_does_not_keep_the_others_from_starting() {
+async fn an_unreadable_execution_does_not_block_recovery_of_others() {
     let home = Home::new();
     let gate = home.gate();
     let data = home.path().join("data");
@@ -71,10 +71,10 @@ async fn an_execution_that_cannot_be_read_does_not_keep_the_others_from_starting
     let second = DevProcess::start(&data);
     let id = second.execute(&one_step("{kind: noop}")).await;
     assert_eq!(second.ended(id).await, "COMPLETED");
-    let (code, said) = second.stop(Signal::TERM);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("failed to recover execution, skipping"), "{said}");
-    assert!(said.contains(&damaged.to_string()), "{said}");
+    let (code, output) = second.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("failed to recover execution, skipping"), "{output}");
+    assert!(output.contains(&damaged.to_string()), "{output}");
 }
 
 /// Makes the beginning of an execution unreadable.

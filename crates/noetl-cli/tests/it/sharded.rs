@@ -13,7 +13,7 @@ fn shards(home: &Path, names: &[&str]) -> String {
     urls.collect::<Vec<_>>().join(",")
 }
 
-/// What `noetl dev` says when it does not start.
+/// Returns the error of a `noetl dev` that doesn't start.
 fn refused(home: &Path, variables: &[(&str, &str)]) -> String {
     let ended = Command::new(PROGRAM)
         .args(["dev", "--port", "0", "--data"])
@@ -21,13 +21,13 @@ fn refused(home: &Path, variables: &[(&str, &str)]) -> String {
         .envs(variables.iter().copied())
         .output()
         .unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(3), "{said}");
-    said.replace(home.to_str().unwrap(), "[home]")
+    let output = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(3), "{output}");
+    output.replace(home.to_str().unwrap(), "[home]")
 }
 
 #[tokio::test]
-async fn executions_are_spread_over_files_and_found_again() {
+async fn executions_are_spread_over_shard_files_and_readable_after_a_restart() {
     let home = Home::new();
     let list = shards(home.path(), &["a.db", "b.db"]);
     let variables = [("NOETL_SHARDS", &*list)];
@@ -40,21 +40,21 @@ async fn executions_are_spread_over_files_and_found_again() {
         assert_eq!(process.ended(id).await, "COMPLETED");
         ids.push(id);
     }
-    let (code, said) = process.stop(Signal::TERM);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("2 shards: 0 "), "{said}");
+    let (code, output) = process.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("2 shards: 0 "), "{output}");
     assert!(home.path().join("a.db").exists() && home.path().join("b.db").exists());
     assert!(!home.path().join("data/noetl.db").exists());
 
     let process = DevProcess::start_with(&home.path().join("data"), &variables);
     for id in ids {
-        let found = process.client.execution(id).await.unwrap();
-        assert_eq!(found.result, Some(serde_json::json!(7)));
+        let detail = process.client.execution(id).await.unwrap();
+        assert_eq!(detail.result, Some(serde_json::json!(7)));
     }
 }
 
 #[tokio::test]
-async fn shards_that_are_not_as_they_were_are_refused() {
+async fn changed_shard_lists_are_rejected() {
     let home = Home::new();
     let path = home.path();
     let list = shards(path, &["a.db", "b.db"]);
@@ -62,22 +62,22 @@ async fn shards_that_are_not_as_they_were_are_refused() {
     process.stop(Signal::TERM);
 
     for names in [&["b.db", "a.db"][..], &["a.db", "b.db", "c.db"], &["a.db"]] {
-        let said = refused(path, &[("NOETL_SHARDS", &shards(path, names))]);
-        assert!(said.contains(" of 2 before"), "{said}");
-        assert!(said.contains("shard 0, [home]/"), "{said}");
+        let output = refused(path, &[("NOETL_SHARDS", &shards(path, names))]);
+        assert!(output.contains(" of 2 before"), "{output}");
+        assert!(output.contains("shard 0, [home]/"), "{output}");
     }
     let alone = shards(path, &["b.db"]);
-    let said = refused(path, &[("NOETL_DATABASE_URL", &alone)]);
-    assert!(said.contains("the database is shard 1 of 2"), "{said}");
+    let output = refused(path, &[("NOETL_DATABASE_URL", &alone)]);
+    assert!(output.contains("the database is shard 1 of 2"), "{output}");
     let both = [("NOETL_SHARDS", &*list), ("NOETL_DATABASE_URL", &*alone)];
-    let said = refused(path, &both);
-    assert!(said.contains("NOETL_SHARDS and a database URL are both given"), "{said}");
-    let said = refused(path, &[("NOETL_SHARDS", "host=db;usr=ada")]);
-    assert!(said.contains("NOETL_SHARDS, entry 1: unknown key 'usr'"), "{said}");
+    let output = refused(path, &both);
+    assert!(output.contains("NOETL_SHARDS and a database URL are both given"), "{output}");
+    let output = refused(path, &[("NOETL_SHARDS", "host=db;usr=ada")]);
+    assert!(output.contains("NOETL_SHARDS, entry 1: unknown key 'usr'"), "{output}");
 }
 
 #[tokio::test]
-async fn a_database_with_executions_is_not_made_a_shard() {
+async fn a_database_with_executions_is_rejected_as_a_shard() {
     let home = Home::new();
     let path = home.path();
     let process = DevProcess::start(&path.join("data"));
@@ -85,9 +85,9 @@ async fn a_database_with_executions_is_not_made_a_shard() {
     process.ended(id).await;
     process.stop(Signal::TERM);
     let list = shards(path, &["new.db", "data/noetl.db"]);
-    let said = refused(path, &[("NOETL_SHARDS", &list)]);
+    let output = refused(path, &[("NOETL_SHARDS", &list)]);
     let expected = "shard 1, [home]/data/noetl.db: it holds executions of a server without shards";
-    assert!(said.contains(expected), "{said}");
+    assert!(output.contains(expected), "{output}");
     // The other one was not marked by the start that was refused.
     let list = shards(path, &["other.db", "new.db"]);
     DevProcess::start_with(&path.join("data"), &[("NOETL_SHARDS", &list)]).stop(Signal::TERM);

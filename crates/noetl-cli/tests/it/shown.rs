@@ -13,35 +13,35 @@ use crate::noetl::{EXAMPLES, Home};
 /// A key for credentials: 32 zeros.
 pub(crate) const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
-/// How many run at a time.
+/// Number of playbooks that run concurrently.
 const AT_A_TIME: usize = 4;
 
-/// A playbook and what its head says.
-pub(crate) struct Shown {
+/// A playbook and the command and result documented in its head.
+pub(crate) struct ShownPlaybook {
     /// The file's name without its ending.
     pub(crate) name: String,
     pub(crate) text: String,
     path: PathBuf,
-    /// What follows the file in the first command of the head.
+    /// Arguments after the file in the first command of the head.
     arguments: Vec<String>,
     prints: Value,
 }
 
 /// The playbooks of a directory that `wanted` picks by name.
-pub(crate) fn all(directory: &str, wanted: impl Fn(&str) -> bool) -> Vec<Shown> {
+pub(crate) fn all(directory: &str, wanted: impl Fn(&str) -> bool) -> Vec<ShownPlaybook> {
     let mut files = files(directory);
     files.retain(|path| wanted(path.file_stem().unwrap().to_str().unwrap()));
-    files.into_iter().map(Shown::read).collect()
+    files.into_iter().map(ShownPlaybook::read).collect()
 }
 
 /// `noetl check` finds nothing to say about any of them.
-pub(crate) fn are_in_order(directory: &str) {
+pub(crate) fn assert_valid(directory: &str) {
     let files = files(directory);
     let home = Home::new();
-    let said = home.end_of(home.command(["check"]).args(&files));
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""), "{}", said.stderr);
-    let lines: Vec<&str> = said.stderr.lines().collect();
-    assert_eq!(lines.len(), files.len(), "{}", said.stderr);
+    let output = home.end_of(home.command(["check"]).args(&files));
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), ""), "{}", output.stderr);
+    let lines: Vec<&str> = output.stderr.lines().collect();
+    assert_eq!(lines.len(), files.len(), "{}", output.stderr);
     assert!(lines.iter().all(|line| line.ends_with(".yaml: ok")), "{lines:?}");
 }
 
@@ -53,7 +53,7 @@ fn files(directory: &str) -> Vec<PathBuf> {
     files
 }
 
-impl Shown {
+impl ShownPlaybook {
     fn read(path: PathBuf) -> Self {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let text = fs::read_to_string(&path).unwrap();
@@ -72,34 +72,38 @@ impl Shown {
         Self { name, text, path, arguments, prints }
     }
 
-    /// Why it did not do what it says, if it did not.
+    /// Returns the difference from the documented result, or `None`.
     fn trouble(&self, home: &Home, store: [&str; 2], services: &Services) -> Option<String> {
         let mut command = home.command(["run"]);
         command.arg(&self.path).args(store).env("NOETL_ENCRYPTION_KEY", KEY);
-        command.args(self.arguments.iter().map(|argument| services.given(argument)));
-        let said = home.end_of(&mut command);
-        let found = serde_json::from_str(&said.stdout).unwrap_or(Value::Null);
-        (said.code != Some(0) || found != self.prints)
-            .then(|| format!("{} does not print {}:\n{said:?}", self.name, self.prints))
+        command
+            .args(self.arguments.iter().map(|argument| services.with_service_addresses(argument)));
+        let output = home.end_of(&mut command);
+        let printed = serde_json::from_str(&output.stdout).unwrap_or(Value::Null);
+        (output.code != Some(0) || printed != self.prints)
+            .then(|| format!("{} does not print {}:\n{output:?}", self.name, self.prints))
     }
 }
 
-impl Shown {
-    /// The same for one that a server runs on its workers: its path, what it is given, what it says.
-    pub(crate) fn told(&self, services: &Services) -> Option<(String, Map<String, Value>, &Value)> {
-        let mut given = Map::new();
+impl ShownPlaybook {
+    /// Returns path, workload, and expected result for a run on the workers of a server.
+    pub(crate) fn server_run(
+        &self,
+        services: &Services,
+    ) -> Option<(String, Map<String, Value>, &Value)> {
+        let mut workload = Map::new();
         for pair in self.arguments.chunks(2) {
             let [flag, argument] = pair else { return None };
-            let argument = services.given(argument);
+            let argument = services.with_service_addresses(argument);
             let (name, value) = argument.split_once('=').filter(|_| flag == "--set")?;
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
-            given.insert(name.to_owned(), value);
+            workload.insert(name.to_owned(), value);
         }
-        Some((format!("examples/{}", self.name), given, &self.prints))
+        Some((format!("examples/{}", self.name), workload, &self.prints))
     }
 }
 
-/// What the examples speak to.
+/// Services that the examples use.
 pub(crate) struct Services {
     database: TestDatabase,
     nats: TestNats,
@@ -112,7 +116,7 @@ impl Services {
 
     /// An argument with the address of a real service in place of that of an imagined one, and
     /// files found from anywhere.
-    fn given(&self, argument: &str) -> String {
+    fn with_service_addresses(&self, argument: &str) -> String {
         if let Some(file) = argument.strip_prefix("examples/") {
             return format!("{EXAMPLES}/{file}");
         }
@@ -125,9 +129,9 @@ impl Services {
 }
 
 /// Runs all of them, each with its log in a file of its own.
-pub(crate) fn run_on_sqlite(all: &[Shown]) {
+pub(crate) fn run_on_sqlite(all: &[ShownPlaybook]) {
     let services = Services::start();
-    let run = |shown: &Shown| {
+    let run = |shown: &ShownPlaybook| {
         let home = Home::new();
         let trouble = shown.trouble(&home, ["--db", "log.db"], &services);
         trouble.or_else(|| unsound(&home, "sqlite://log.db"))
@@ -135,9 +139,9 @@ pub(crate) fn run_on_sqlite(all: &[Shown]) {
     run_all(all, run);
 }
 
-/// Runs all of them with their logs in one database, where they run each other's steps; one that ends
-/// hands back what it had taken.
-pub(crate) fn run_on_postgres(all: &[Shown]) {
+/// Runs all of them with their logs in one database, where they run each other's steps. A process
+/// that ends releases its commands.
+pub(crate) fn run_on_postgres(all: &[ShownPlaybook]) {
     let services = Services::start();
     let logs = TestDatabase::new();
     let url = logs.url();
@@ -147,13 +151,13 @@ pub(crate) fn run_on_postgres(all: &[Shown]) {
     assert_eq!(unsound(&home, &url), None);
 }
 
-/// What does not fit together in the logs they left.
+/// Returns the inconsistencies of the logs, or `None`.
 fn unsound(home: &Home, url: &str) -> Option<String> {
-    let said = home.noetl(["db", "validate", "--database-url", url]);
-    (said.code != Some(0)).then(|| format!("{said:?}"))
+    let output = home.noetl(["db", "validate", "--database-url", url]);
+    (output.code != Some(0)).then(|| format!("{output:?}"))
 }
 
-fn run_all(all: &[Shown], run: impl Fn(&Shown) -> Option<String> + Sync) {
+fn run_all(all: &[ShownPlaybook], run: impl Fn(&ShownPlaybook) -> Option<String> + Sync) {
     let left = Mutex::new(all.iter());
     let troubles = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

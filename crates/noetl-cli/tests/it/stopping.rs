@@ -1,4 +1,4 @@
-//! Being told to stop while something is under way.
+//! Shutdown while steps and requests are in flight.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -12,20 +12,20 @@ use crate::noetl::{Home, one_step, playbook, until};
 
 /// Processes whose command line holds `marker`.
 fn processes_with(marker: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut pids = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         // A process may end while it is looked at.
         let Ok(line) = std::fs::read(entry.path().join("cmdline")) else { continue };
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         if line.contains(marker) {
-            found.push(format!("{} {line}", entry.file_name().display()));
+            pids.push(format!("{} {line}", entry.file_name().display()));
         }
     }
-    found
+    pids
 }
 
-/// Interrupts a run whose step started programs of its own, and gives what was said. The marker
-/// tells those programs from everybody else's.
+/// Interrupts a run whose step started child processes, and returns its output. The marker
+/// identifies these processes.
 async fn interrupted(signal: Signal, marker: &str, tool: impl FnOnce(&str) -> String) -> String {
     let home = Home::new();
     let gate = home.gate();
@@ -34,11 +34,11 @@ async fn interrupted(signal: Signal, marker: &str, tool: impl FnOnce(&str) -> St
     gate.wait();
     until("the step's programs", async || !processes_with(marker).is_empty()).await;
     run.send(signal);
-    let said = run.end(&home);
+    let output = run.end(&home);
     until("the end of the step's programs", async || processes_with(marker).is_empty()).await;
     home.write("good.yaml", one_step("{kind: noop, result: well}"));
     assert_eq!(home.noetl(["run", "good.yaml", "--db", "log.db"]).stdout, "well\n");
-    said.transcript()
+    output.transcript()
 }
 
 /// A shell step that leaves a program in the background and waits for another.
@@ -55,7 +55,7 @@ fn python(marker: &str) -> impl FnOnce(&str) -> String {
 }
 
 #[tokio::test]
-async fn ctrl_c_cancels_a_shell_step_and_all_it_started() {
+async fn ctrl_c_ends_a_shell_step_and_its_child_processes() {
     let marker = "31536000.101";
     assert_snapshot!(interrupted(Signal::INT, marker, shell(marker)).await, @r"
     exit: 130
@@ -66,7 +66,7 @@ async fn ctrl_c_cancels_a_shell_step_and_all_it_started() {
 }
 
 #[tokio::test]
-async fn ctrl_c_cancels_a_python_step_and_all_it_started() {
+async fn ctrl_c_ends_a_python_step_and_its_child_processes() {
     let marker = "31536000.102";
     assert_snapshot!(interrupted(Signal::INT, marker, python(marker)).await, @r"
     exit: 130
@@ -77,7 +77,7 @@ async fn ctrl_c_cancels_a_python_step_and_all_it_started() {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_ends_a_run_ends_its_steps_too() {
+async fn sigterm_to_a_run_ends_its_steps() {
     let marker = "31536000.103";
     assert_snapshot!(interrupted(Signal::TERM, marker, shell(marker)).await, @r"
     exit: 130
@@ -88,7 +88,7 @@ async fn a_supervisor_that_ends_a_run_ends_its_steps_too() {
 }
 
 #[tokio::test]
-async fn a_step_that_does_not_listen_is_killed_after_a_moment() {
+async fn a_step_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let marker = "31536000.104";
     let deaf = |knock: &str| {
         format!(
@@ -128,13 +128,13 @@ async fn a_run_is_cancelled_while_branches_wait_at_a_join() {
     gate.wait();
     until("both branches", async || processes_with(marker).len() >= 2).await;
     run.send(Signal::INT);
-    let said = run.end(&home);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");
+    let output = run.end(&home);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(130), ""), "{output:?}");
     until("the end of both branches", async || processes_with(marker).is_empty()).await;
 }
 
 #[test]
-fn a_client_that_never_finishes_its_request_does_not_keep_the_process() {
+fn an_unfinished_request_does_not_block_shutdown() {
     let home = Home::new();
     let data = home.path().join("data");
     let process = DevProcess::start(&data);
@@ -146,8 +146,8 @@ fn a_client_that_never_finishes_its_request_does_not_keep_the_process() {
     )
     .unwrap();
     let since = Instant::now();
-    let (code, said) = process.stop(Signal::TERM);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = process.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{output}");
     assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
     assert_eq!(std::fs::read_to_string(data.join("noetl.db.lock")).unwrap(), "");
 }

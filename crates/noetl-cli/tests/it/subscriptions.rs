@@ -13,10 +13,10 @@ use noetl_test_services::nats::TestNats;
 use crate::dev_process::DevProcess;
 use crate::noetl::PROGRAM;
 
-/// How many messages, unless `NOETL_MESSAGES` says otherwise: 50 000 in the long run.
+/// Default number of messages; `NOETL_MESSAGES` overrides it, with 50,000 in the long run.
 const MESSAGES: usize = 1000;
 
-/// How often the process is killed meanwhile.
+/// Number of kills of the process.
 const KILLS: usize = 5;
 
 /// Messages of each of two equal rounds whose memory is compared. The first fills the caches: the
@@ -32,8 +32,8 @@ const GROWTH_MAX: u64 = 32;
 
 #[expect(clippy::disallowed_methods, reason = "how the test is told to run longer")]
 fn messages() -> usize {
-    let told = std::env::var("NOETL_MESSAGES").ok();
-    told.and_then(|text| text.parse().ok()).unwrap_or(MESSAGES)
+    let setting = std::env::var("NOETL_MESSAGES").ok();
+    setting.and_then(|text| text.parse().ok()).unwrap_or(MESSAGES)
 }
 
 const PLAYBOOK: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: o, path: tests/order}\n\
@@ -100,34 +100,34 @@ async fn reaches(process: &DevProcess, subscription: i64, count: usize) {
     panic!("there are not {count} executions after 10 minutes");
 }
 
-/// How many executions there are of each order.
+/// Counts the executions of each order number.
 async fn by_order(process: &DevProcess, subscription: i64) -> BTreeMap<i64, usize> {
-    let mut found = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     let mut offset = 0;
     loop {
         let page = calls::executions(&which(subscription, offset, 500));
         let page = process.client.ask(page).await.unwrap().value;
         if page.is_empty() {
-            return found;
+            return counts;
         }
         offset += page.len();
         for view in page {
             let log = process.client.log(ExecutionId::new(view.execution_id.get()), 0, 1).await;
             let log = serde_json::to_value(&log.unwrap().events[0]).unwrap();
             let order = log["context"]["workload"]["order"].as_i64().expect("an order");
-            *found.entry(order).or_default() += 1;
+            *counts.entry(order).or_default() += 1;
         }
     }
 }
 
 /// Half of the messages wait when it begins; the others arrive while it is paused, resumed, killed, and not there.
 #[tokio::test(flavor = "multi_thread")]
-async fn paused_and_killed_at_any_moment_every_message_is_one_execution() {
+async fn every_message_starts_one_execution_when_paused_and_killed_at_any_moment() {
     let count = messages();
     let data = tempfile::tempdir().unwrap();
     let nats = Arc::new(TestNats::start());
     nats.create_stream("ORDERS", "orders").await;
-    // What a killed process held comes again soon.
+    // Messages of a killed process are redelivered soon.
     nats.create_consumer("ORDERS", "orders", Duration::from_secs(2)).await;
     publish(&nats, 0..count / 2).await;
     let mut process = DevProcess::start(data.path());
@@ -158,16 +158,16 @@ async fn paused_and_killed_at_any_moment_every_message_is_one_execution() {
         nats.unacked("ORDERS", "orders").await == 0
     })
     .await;
-    let found = by_order(&process, subscription).await;
-    assert_eq!(found.len(), count);
-    assert!(found.values().all(|executions| *executions == 1), "{found:?}");
+    let by_order_number = by_order(&process, subscription).await;
+    assert_eq!(by_order_number.len(), count);
+    assert!(by_order_number.values().all(|count| *count == 1), "{by_order_number:?}");
     process.kill();
 }
 
 /// A worker that acts on subscriptions.
-struct Acting(std::process::Child);
+struct SubscriptionWorker(std::process::Child);
 
-impl Acting {
+impl SubscriptionWorker {
     fn start(process: &DevProcess, name: &str, more: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = std::process::Command::new(PROGRAM);
         command.args(["worker", "--server", process.client.base().as_str(), "--name", name]);
@@ -186,7 +186,7 @@ impl Acting {
     }
 }
 
-impl Drop for Acting {
+impl Drop for SubscriptionWorker {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -198,18 +198,19 @@ async fn state(process: &DevProcess, subscription: i64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_act_on_the_subscriptions_of_a_server_and_take_over_from_each_other() {
+async fn workers_run_subscriptions_of_a_server_and_replace_lost_workers() {
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
     nats.create_stream("ORDERS", "orders").await;
     nats.create_consumer("ORDERS", "orders", Duration::from_secs(2)).await;
     let server = DevProcess::start_server(data.path());
     let subscription = register(&server, &nats).await;
-    let first = Acting::start(&server, "w1", &["--subscriptions", "--slots", "1"], &[]);
+    let first = SubscriptionWorker::start(&server, "w1", &["--subscriptions", "--slots", "1"], &[]);
     publish(&nats, 0..50).await;
     reaches(&server, subscription, 50).await;
-    let mut second = Acting::start(&server, "w2", &["--subscriptions", "--slots", "1"], &[]);
-    // As a crash: nothing is given back.
+    let mut second =
+        SubscriptionWorker::start(&server, "w2", &["--subscriptions", "--slots", "1"], &[]);
+    // Like a crash: the lease is not released.
     drop(first);
     publish(&nats, 50..100).await;
     reaches(&server, subscription, 100).await;
@@ -220,15 +221,18 @@ async fn workers_act_on_the_subscriptions_of_a_server_and_take_over_from_each_ot
     publish(&nats, 100..150).await;
     let server = DevProcess::start_server_at(data.path(), &port);
     reaches(&server, subscription, 150).await;
-    let found = by_order(&server, subscription).await;
-    assert!(found.len() == 150 && found.values().all(|count| *count == 1), "{found:?}");
+    let executions = by_order(&server, subscription).await;
+    assert!(
+        executions.len() == 150 && executions.values().all(|count| *count == 1),
+        "{executions:?}"
+    );
     assert!(second.stop().success());
     assert_eq!(state(&server, subscription).await, "ACTIVE", "it goes on with the next");
     server.kill();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_for_one_subscription_activates_it_and_ends_it_with_itself() {
+async fn a_subscription_worker_activates_its_subscription_and_deactivates_it_on_exit() {
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
     nats.create_stream("ORDERS", "orders").await;
@@ -236,7 +240,7 @@ async fn a_worker_for_one_subscription_activates_it_and_ends_it_with_itself() {
     let subscription = register(&server, &nats).await;
     assert_eq!(state(&server, subscription).await, "REGISTERED");
     let variables = [("WORKER_MODE", "subscription"), ("NOETL_SUBSCRIPTION_PATH", "sub/orders")];
-    let mut worker = Acting::start(&server, "w1", &[], &variables);
+    let mut worker = SubscriptionWorker::start(&server, "w1", &[], &variables);
     publish(&nats, 0..10).await;
     reaches(&server, subscription, 10).await;
     assert_eq!(state(&server, subscription).await, "ACTIVE");
@@ -252,11 +256,11 @@ fn is_bounded(peaks: &[u64]) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_that_wait_for_a_subscription_are_not_retained_in_memory() {
+async fn pending_messages_of_a_paused_subscription_are_not_retained_in_memory() {
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
     nats.create_stream("ORDERS", "orders").await;
-    // Messages that a pause gives back are redelivered soon.
+    // Messages released by a pause are redelivered soon.
     nats.create_consumer("ORDERS", "orders", Duration::from_secs(5)).await;
     let process = DevProcess::start(data.path());
     let subscription = register(&process, &nats).await;
@@ -282,7 +286,7 @@ async fn messages_that_wait_for_a_subscription_are_not_retained_in_memory() {
 }
 
 #[test]
-fn a_process_that_retains_message_bodies_is_noticed() {
+fn retained_message_bodies_exceed_the_bound() {
     let round = u64::try_from(ROUND * BODY_BYTES).unwrap() / (1024 * 1024);
     for retained in [round, round / 2] {
         assert!(

@@ -53,12 +53,12 @@ impl Site {
     }
 
     /// Runs one of the system playbooks, and gives what it answers.
-    async fn system(&self, name: &str, given: Value) -> Value {
+    async fn system(&self, name: &str, settings: Value) -> Value {
         let text = std::fs::read_to_string(format!("{EXAMPLES}/system/{name}.yaml")).unwrap();
         self.server.client.register(&RegisterRequest::playbook(&text), false).await.unwrap();
-        let Value::Object(mut given) = given else { panic!("settings are a map") };
-        given.insert("server".to_owned(), self.base().into());
-        let request = ExecuteRequest::path(format!("system/{name}"), given);
+        let Value::Object(mut settings) = settings else { panic!("settings are a map") };
+        settings.insert("server".to_owned(), self.base().into());
+        let request = ExecuteRequest::path(format!("system/{name}"), settings);
         let reply = self.server.client.execute(&request).await.unwrap();
         let id = ExecutionId::new(reply.execution_id.get());
         let status = self.server.ended(id).await;
@@ -88,12 +88,12 @@ impl Drop for Site {
 }
 
 #[test]
-fn they_are_in_order() {
-    shown::are_in_order(&format!("{EXAMPLES}/system"));
+fn system_playbooks_are_valid() {
+    shown::assert_valid(&format!("{EXAMPLES}/system"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_outbox_is_published_once_however_often_it_is_asked_for() {
+async fn repeated_publishing_publishes_each_outbox_row_once() {
     let (site, nats) = (Site::new().await, TestNats::start());
     nats.create_stream("noetl_events", "noetl.events.>").await;
     let mut events = BTreeSet::new();
@@ -102,16 +102,16 @@ async fn the_outbox_is_published_once_however_often_it_is_asked_for() {
     }
     // More than one page, each of more rows than a round of the publisher writes itself.
     assert!(events.len() > 100);
-    let given = json!({"nats": nats.url(), "page": 100});
-    let said = site.system("outbox_publisher", given.clone()).await;
-    assert_eq!(said["failed"], 0, "{said}");
-    assert!(said["pages"].as_u64().unwrap() > 1, "{said}");
-    assert!(said["published"].as_u64().unwrap() as usize >= events.len(), "{said}");
-    site.system("outbox_publisher", given).await;
-    let kept: Vec<String> =
-        nats.messages("noetl_events").await.into_iter().map(|kept| kept.id).collect();
-    let distinct: BTreeSet<String> = kept.iter().cloned().collect();
-    assert_eq!(kept.len(), distinct.len(), "nothing is kept twice");
+    let settings = json!({"nats": nats.url(), "page": 100});
+    let output = site.system("outbox_publisher", settings.clone()).await;
+    assert_eq!(output["failed"], 0, "{output}");
+    assert!(output["pages"].as_u64().unwrap() > 1, "{output}");
+    assert!(output["published"].as_u64().unwrap() as usize >= events.len(), "{output}");
+    site.system("outbox_publisher", settings).await;
+    let ids: Vec<String> =
+        nats.messages("noetl_events").await.into_iter().map(|message| message.id).collect();
+    let distinct: BTreeSet<String> = ids.iter().cloned().collect();
+    assert_eq!(ids.len(), distinct.len(), "nothing is kept twice");
     assert!(events.is_subset(&distinct), "{events:?} in {distinct:?}");
 }
 
@@ -119,39 +119,39 @@ async fn the_outbox_is_published_once_however_often_it_is_asked_for() {
 async fn unpublishable_rows_are_deferred_and_published_later() {
     let (site, nats) = (Site::new().await, TestNats::start());
     let (_, events) = site.some_events().await;
-    let given = json!({"nats": nats.url(), "page": 500});
-    let said = site.system("outbox_publisher", given.clone()).await;
-    assert_eq!(said["published"], 0, "there is no stream: {said}");
-    assert!(said["failed"].as_u64().unwrap() as usize >= events.len(), "{said}");
+    let settings = json!({"nats": nats.url(), "page": 500});
+    let output = site.system("outbox_publisher", settings.clone()).await;
+    assert_eq!(output["published"], 0, "there is no stream: {output}");
+    assert!(output["failed"].as_u64().unwrap() as usize >= events.len(), "{output}");
     nats.create_stream("noetl_events", "noetl.events.>").await;
     crate::noetl::until("what was put off to be published", async || {
-        site.system("outbox_publisher", given.clone()).await;
-        let kept = nats.messages("noetl_events").await;
-        events.iter().all(|event| kept.iter().any(|kept| kept.id == *event))
+        site.system("outbox_publisher", settings.clone()).await;
+        let messages = nats.messages("noetl_events").await;
+        events.iter().all(|event| messages.iter().any(|message| message.id == *event))
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn snapshots_are_brought_up_to_date_page_by_page() {
+async fn the_projector_advances_snapshots_page_by_page() {
     let site = Site::new().await;
     for _ in 0..3 {
         site.some_events().await;
     }
-    let given = json!({"status": "COMPLETED", "page": 2});
-    assert_eq!(site.system("projector", given).await, json!({"advanced": 3, "failed": 0}));
+    let settings = json!({"status": "COMPLETED", "page": 2});
+    assert_eq!(site.system("projector", settings).await, json!({"advanced": 3, "failed": 0}));
     let none = site.system("projector", json!({"status": "FAILED"})).await;
     assert_eq!(none, json!({"advanced": 0, "failed": 0}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cleanup_prints_its_plan_and_performs_it() {
+async fn cleanup_reports_a_dry_run_and_then_applies_it() {
     let site = Site::new().await;
     let (id, _) = site.some_events().await;
-    let said = site.system("cleanup", json!({"dry_run": true})).await;
-    assert_eq!(said["dry_run"], true, "{said}");
-    let said = site.system("cleanup", json!({"runtime_stale_minutes": 1})).await;
-    assert_eq!(said["dry_run"], false, "{said}");
+    let output = site.system("cleanup", json!({"dry_run": true})).await;
+    assert_eq!(output["dry_run"], true, "{output}");
+    let output = site.system("cleanup", json!({"runtime_stale_minutes": 1})).await;
+    assert_eq!(output["dry_run"], false, "{output}");
     assert_eq!(site.server.client.status(id).await.unwrap().status, "COMPLETED", "it is new");
     let text = std::fs::read_to_string(format!("{EXAMPLES}/system/cleanup_schedule.yaml")).unwrap();
     let registered = RegisterRequest::playbook(&text);

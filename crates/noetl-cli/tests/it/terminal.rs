@@ -1,4 +1,4 @@
-//! What a person at a terminal sees, through a pseudo-terminal.
+//! Output on a terminal, through a pseudo-terminal.
 
 use crate::noetl::{Home, PROGRAM, one_step};
 
@@ -35,7 +35,7 @@ fn a_terminal_shows_progress_and_is_restored() {
     assert!(running < ended, "nothing was shown while it ran: {shown:?}");
     assert!(shown.contains(GREEN), "{shown:?}");
     assert!(!shown.contains(HIDE_CURSOR) || shown.contains("\u{1b}[?25h"), "{shown:?}");
-    // What moved was taken down: the last lines are plain ones, with colours only.
+    // The animation is cleared: the last lines are plain, with colors only.
     let last = shown.rsplit(CLEAR_LINE).next().unwrap();
     assert!(!last.contains(CURSOR_UP), "{shown:?}");
     assert!(last.contains("completed"), "{shown:?}");
@@ -43,7 +43,7 @@ fn a_terminal_shows_progress_and_is_restored() {
 }
 
 #[test]
-fn a_terminal_without_colour_is_not_coloured() {
+fn a_terminal_without_color_support_gets_no_colors() {
     for environment in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let shown = in_terminal(&[environment], &slow());
         let is_colour = |part: &str| {
@@ -56,10 +56,10 @@ fn a_terminal_without_colour_is_not_coloured() {
 }
 
 #[test]
-fn a_pipe_is_never_coloured() {
+fn a_pipe_gets_no_colors() {
     let home = Home::with(&slow());
     let mut command = home.command(["run", "test.yaml"]);
-    let said = home.end_of(command.env("TERM", "xterm").env("CLICOLOR_FORCE", "1"));
-    assert!(!said.stderr.contains('\u{1b}'), "{said:?}");
-    assert!(!said.stdout.contains('\u{1b}'), "{said:?}");
+    let output = home.end_of(command.env("TERM", "xterm").env("CLICOLOR_FORCE", "1"));
+    assert!(!output.stderr.contains('\u{1b}'), "{output:?}");
+    assert!(!output.stdout.contains('\u{1b}'), "{output:?}");
 }

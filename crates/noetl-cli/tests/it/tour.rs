@@ -1,5 +1,5 @@
 //! `docs/api-tour.md`, run as a reader would run it: every command against a real server, every
-//! answer compared with what the page says.
+//! response compared with the page.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use crate::dev_process::DevProcess;
 
 const PAGE: &str = include_str!("../../../../docs/api-tour.md");
 
-/// What stands for whatever differs from run to run.
+/// Placeholder for values that vary between runs.
 const ANYTHING: &str = "…";
 
 /// Between the answers of two blocks. No answer holds it.
@@ -70,42 +70,42 @@ async fn take_the_tour(server: &DevProcess, data: &Path) {
         bash.output().expect("a shell")
     });
     let output = output.await.expect("the tour");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let answers: Vec<&str> = said.split(&format!("{MARK}\n")).collect();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let answers: Vec<&str> = stdout.split(&format!("{MARK}\n")).collect();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(answers.len(), stops.len() + 1, "{said}\n{stderr}");
+    assert_eq!(answers.len(), stops.len() + 1, "{stdout}\n{stderr}");
     for (stop, answer) in stops.iter().zip(answers) {
         let context = format!("{}\nanswered\n{answer}\n{stderr}", stop.commands);
         match stop.language.as_str() {
             "json" => {
                 let expected: Value = serde_json::from_str(&stop.expected).expect(&stop.expected);
-                let found: Value = serde_json::from_str(answer).expect(&context);
-                assert!(is_like(&expected, &found), "{context}");
+                let actual: Value = serde_json::from_str(answer).expect(&context);
+                assert!(is_like(&expected, &actual), "{context}");
             }
             _ => assert!(is_like_text(&stop.expected, answer.trim_end()), "{context}"),
         }
     }
 }
 
-fn is_like(expected: &Value, found: &Value) -> bool {
-    match (expected, found) {
+fn is_like(expected: &Value, actual: &Value) -> bool {
+    match (expected, actual) {
         (Value::String(text), _) if text == ANYTHING => true,
-        (Value::Object(expected), Value::Object(found)) => {
-            expected.len() == found.len()
-                && expected
-                    .iter()
-                    .all(|(name, value)| found.get(name).is_some_and(|found| is_like(value, found)))
+        (Value::Object(expected), Value::Object(actual)) => {
+            expected.len() == actual.len()
+                && expected.iter().all(|(name, value)| {
+                    actual.get(name).is_some_and(|actual| is_like(value, actual))
+                })
         }
-        (Value::Array(expected), Value::Array(found)) => {
-            expected.len() == found.len()
-                && expected.iter().zip(found).all(|(expected, found)| is_like(expected, found))
+        (Value::Array(expected), Value::Array(actual)) => {
+            expected.len() == actual.len()
+                && expected.iter().zip(actual).all(|(expected, actual)| is_like(expected, actual))
         }
-        _ => expected == found,
+        _ => expected == actual,
     }
 }
 
-fn is_like_text(expected: &str, found: &str) -> bool {
-    let mut rest = found;
+fn is_like_text(expected: &str, actual: &str) -> bool {
+    let mut rest = actual;
     let mut parts = expected.split(ANYTHING);
     let first = parts.next().unwrap_or_default();
     let Some(after) = rest.strip_prefix(first) else { return false };
@@ -141,8 +141,8 @@ async fn the_tour_matches_its_documented_output_on_postgres() {
 fn differences_of_outputs_are_reported() {
     assert!(is_like_text("a…c", "abbbc") && is_like_text("a…", "abc") && is_like_text("a", "a"));
     assert!(!is_like_text("a…c", "abd") && !is_like_text("a", "ab") && !is_like_text("a…b", "abc"));
-    let is = |expected: &str, found: &str| {
-        is_like(&serde_json::from_str(expected).unwrap(), &serde_json::from_str(found).unwrap())
+    let is = |expected: &str, actual: &str| {
+        is_like(&serde_json::from_str(expected).unwrap(), &serde_json::from_str(actual).unwrap())
     };
     assert!(is(r#"{"a":"…","b":[1]}"#, r#"{"b":[1],"a":{}}"#));
     assert!(!is(r#"{"a":1}"#, r#"{"a":1,"b":2}"#) && !is("[1]", "[2]") && !is("[1]", "[1,1]"));

@@ -22,16 +22,16 @@ use rustix::process::Signal;
 use crate::dev_process::DevProcess;
 use crate::noetl::{Home, PROGRAM, one_step, send, until};
 
-/// How long leases last where a test waits for one to end.
+/// Short lease for tests that wait for its expiration.
 const SHORT: [(&str, &str); 1] = [("NOETL_WORKER_LEASE_SECS", "5")];
 
 /// A running `noetl worker`.
 struct WorkerProcess {
     child: Child,
-    /// Where it answers for its health.
+    /// Address of the health endpoint.
     health: String,
-    /// Everything it says on stderr.
-    said: Option<JoinHandle<String>>,
+    /// Output on stderr.
+    output: Option<JoinHandle<String>>,
 }
 
 impl WorkerProcess {
@@ -47,22 +47,22 @@ impl WorkerProcess {
     fn start_as(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut said = String::new();
+        let mut output = String::new();
         let health = loop {
             let Some(Ok(line)) = lines.next() else {
-                panic!("noetl worker ended before it worked:\n{said}")
+                panic!("noetl worker ended before it worked:\n{output}")
             };
-            said.push_str(&line);
-            said.push('\n');
+            output.push_str(&line);
+            output.push('\n');
             if let Some(url) = line.trim().strip_prefix("health    http://") {
                 break url.trim_end_matches("/health").to_owned();
             }
         };
         // The rest is read so that the pipe never fills.
-        let said = std::thread::spawn(move || {
-            lines.map_while(Result::ok).fold(said, |said, line| said + &line + "\n")
+        let output = std::thread::spawn(move || {
+            lines.map_while(Result::ok).fold(output, |output, line| output + &line + "\n")
         });
-        Self { child, health, said: Some(said) }
+        Self { child, health, output: Some(output) }
     }
 
     fn send(&self, signal: Signal) {
@@ -74,13 +74,13 @@ impl WorkerProcess {
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end. Returns its exit code and what it said on stderr.
+    /// Waits for the end. Returns the exit code and the output on stderr.
     fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
-        (code, self.said.take().unwrap().join().unwrap())
+        (code, self.output.take().unwrap().join().unwrap())
     }
 
-    /// What it answers on a path of its own listener.
+    /// Returns the response of the worker's own listener for a path.
     fn ask(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.health).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nhost: worker\r\nconnection: close\r\n\r\n");
@@ -90,11 +90,11 @@ impl WorkerProcess {
         answer
     }
 
-    /// One of its numbers.
+    /// Returns the value of a metric.
     fn number(&self, name: &str) -> u64 {
         let text = self.ask("/metrics");
-        let found = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
-        found.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+        let value = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        value.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
     }
 }
 
@@ -154,12 +154,12 @@ async fn log(client: &Client, id: ExecutionId) -> Vec<EventView> {
     client.log(id, 0, 100_000).await.unwrap().events
 }
 
-/// How often a log says this.
+/// Counts the events of a type.
 fn count(log: &[EventView], event_type: &str) -> usize {
     log.iter().filter(|event| event.event_type.as_deref() == Some(event_type)).count()
 }
 
-/// Who claimed something, in order.
+/// Returns the workers of all claims, in order.
 fn claims(log: &[EventView]) -> Vec<&str> {
     let claimed = |event: &&EventView| event.event_type.as_deref() == Some("command.claimed");
     log.iter().filter(claimed).filter_map(|event| event.worker_id.as_deref()).collect()
@@ -170,8 +170,8 @@ fn answer(log: &[EventView], step: &str) -> serde_json::Value {
     let is_it = |event: &&EventView| {
         event.event_type.as_deref() == Some("call.done") && event.node_name.as_deref() == Some(step)
     };
-    let found = log.iter().find(is_it).unwrap_or_else(|| panic!("no answer of {step}"));
-    let result = found.result.as_ref().unwrap();
+    let call_done = log.iter().find(is_it).unwrap_or_else(|| panic!("no answer of {step}"));
+    let result = call_done.result.as_ref().unwrap();
     let result: serde_json::Value = serde_json::from_str(result.get()).unwrap();
     result["context"]["data"].clone()
 }

@@ -11,7 +11,7 @@ use noetl_publishing::{AnnouncerHandle, AnnouncerOptions};
 use noetl_store::{CommandStore, PublishingStore, SystemClock};
 use noetl_test_app::FaultyStore;
 
-use crate::plant::{Gate, Plant, chain};
+use crate::plane::{Gate, TestPlane, chain};
 use crate::publishing::until;
 
 const POOL: &str = "worker-pool";
@@ -26,16 +26,16 @@ fn announce(
     AnnouncerHandle::start(&options, databases, bus.clone(), &control.journal)
 }
 
-async fn plant(store: &Arc<FaultyStore>) -> Plant {
-    Plant::open(store, 0, &Gate::new()).await
+async fn plane(store: &Arc<FaultyStore>) -> TestPlane {
+    TestPlane::open(store, 0, &Gate::new()).await
 }
 
-fn commands(kept: &[StoredMessage]) -> Vec<i64> {
-    let id = |kept: &StoredMessage| {
-        let said: Value = serde_json::from_slice(&kept.payload).unwrap();
-        said["event_id"].as_i64().unwrap()
+fn commands(messages: &[StoredMessage]) -> Vec<i64> {
+    let id = |message: &StoredMessage| {
+        let payload: Value = serde_json::from_slice(&message.payload).unwrap();
+        payload["event_id"].as_i64().unwrap()
     };
-    kept.iter().map(id).collect()
+    messages.iter().map(id).collect()
 }
 
 async fn announced(bus: &MemoryStream, count: usize) -> Vec<StoredMessage> {
@@ -56,7 +56,7 @@ async fn waiting(store: &FaultyStore, execution: ExecutionId) -> CommandId {
     open.iter().find(|row| row.execution == execution).expect("it waits").id
 }
 
-/// What a worker does with an announcement before it claims: it says that it has it.
+/// Acks an announcement, as a worker does before it claims.
 fn take(bus: &MemoryStream) {
     while let Some((place, _)) = bus.give(POOL) {
         bus.answer(POOL, place, true);
@@ -64,54 +64,54 @@ fn take(bus: &MemoryStream) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_is_announced_once_and_waits_quietly() {
+async fn a_pending_command_is_announced_once() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let plant = plant(&store).await;
-    let announcing = announce(&store, &bus, &plant.control);
-    let id = plant.start(&chain(1)).await;
-    let kept = announced(&bus, 1).await;
+    let plane = plane(&store).await;
+    let announcing = announce(&store, &bus, &plane.control);
+    let id = plane.start(&chain(1)).await;
+    let messages = announced(&bus, 1).await;
     let command = waiting(&store, id).await;
-    assert_eq!(kept[0].subject, format!("noetl.commands.shared.{id}"));
-    assert_eq!(kept[0].id, format!("{id}:s0:{command}#1"));
-    let said: Value = serde_json::from_slice(&kept[0].payload).unwrap();
-    assert_eq!(said["server_url"], "http://here:8082");
+    assert_eq!(messages[0].subject, format!("noetl.commands.shared.{id}"));
+    assert_eq!(messages[0].id, format!("{id}:s0:{command}#1"));
+    let payload: Value = serde_json::from_slice(&messages[0].payload).unwrap();
+    assert_eq!(payload["server_url"], "http://here:8082");
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(bus.kept().len(), 1, "who reads has not dealt with it, so nobody repeats it");
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn commands_of_the_local_worker_are_not_announced() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let plant = Plant::open(&store, 4, &Gate::new()).await;
-    let announcing = announce(&store, &bus, &plant.control);
-    let id = plant.start(&chain(5)).await;
-    plant.finished(id).await;
+    let plane = TestPlane::open(&store, 4, &Gate::new()).await;
+    let announcing = announce(&store, &bus, &plane.control);
+    let id = plane.start(&chain(5)).await;
+    plane.finished(id).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(commands(&bus.kept()), [0_i64; 0]);
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_announcement_that_was_overtaken_does_not_count_for_a_scaler() {
+async fn announcements_of_claimed_commands_are_removed_from_the_stream() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let plant = plant(&store).await;
-    let announcing = announce(&store, &bus, &plant.control);
+    let plane = plane(&store).await;
+    let announcing = announce(&store, &bus, &plane.control);
     let mut claimed = Vec::new();
     for _ in 0..5 {
-        claimed.push(plant.start(&chain(1)).await);
+        claimed.push(plane.start(&chain(1)).await);
     }
     announced(&bus, 5).await;
-    // A worker that asks over HTTP takes all but one of them.
+    // A worker claims all but one of them over HTTP.
     let left = claimed.pop().expect("an execution");
     for id in claimed {
         let command = waiting(&store, id).await;
-        plant.control.remote.reports.claim(&None, command, "w").await.expect("a command");
+        plane.control.remote.reports.claim(&None, command, "w").await.expect("a command");
     }
     let settles = async {
         let of_left = waiting(&store, left).await.get();
@@ -121,7 +121,7 @@ async fn an_announcement_that_was_overtaken_does_not_count_for_a_scaler() {
     };
     tokio::time::timeout(Duration::from_secs(900), settles).await.expect("one announcement");
     let command = waiting(&store, left).await;
-    plant.control.remote.reports.claim(&None, command, "w").await.expect("a command");
+    plane.control.remote.reports.claim(&None, command, "w").await.expect("a command");
     let settles = async {
         while !bus.kept().is_empty() {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -129,62 +129,62 @@ async fn an_announcement_that_was_overtaken_does_not_count_for_a_scaler() {
     };
     tokio::time::timeout(Duration::from_secs(900), settles).await.expect("no announcement");
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn pools_that_share_a_subject_keep_their_announcements() {
+async fn pools_that_share_a_subject_retain_their_announcements() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let plant = plant(&store).await;
-    let announcing = announce(&store, &bus, &plant.control);
-    let catalog = Some(plant.register(&chain(1)).await);
+    let plane = plane(&store).await;
+    let announcing = announce(&store, &bus, &plane.control);
+    let catalog = Some(plane.register(&chain(1)).await);
     for pool in ["big gpu", "big gpu", "big gpu", "big_gpu"] {
         let pool = Some(pool.to_owned());
         let request = StartRequest { catalog, pool, ..StartRequest::default() };
-        plant.control.journal.executions.start(&plant.tenant, request).await.expect("an execution");
+        plane.control.journal.executions.start(&plane.tenant, request).await.expect("an execution");
     }
     let first = announced(&bus, 4).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(commands(&bus.kept()), commands(&first), "no announcement was removed");
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_announcement_that_led_to_nothing_is_repeated_less_and_less_often() {
+async fn announcements_without_a_claim_are_repeated_with_backoff() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let plant = plant(&store).await;
-    let announcing = announce(&store, &bus, &plant.control);
-    let id = plant.start(&chain(1)).await;
+    let plane = plane(&store).await;
+    let announcing = announce(&store, &bus, &plane.control);
+    let id = plane.start(&chain(1)).await;
     announced(&bus, 1).await;
     let command = waiting(&store, id).await;
     for number in 2..=5 {
         take(&bus);
-        let kept = announced(&bus, number).await;
-        assert_eq!(kept[number - 1].id, format!("{id}:s0:{command}#{number}"));
+        let messages = announced(&bus, number).await;
+        assert_eq!(messages[number - 1].id, format!("{id}:s0:{command}#{number}"));
     }
     take(&bus);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(bus.kept().len(), 5, "the next is not due yet");
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_another_made_again_gets_its_announcements_without_a_pause() {
+async fn a_stream_recreated_by_another_process_gets_announcements_immediately() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let plant = plant(&store).await;
-    let announcing = announce(&store, &bus, &plant.control);
-    plant.start(&chain(1)).await;
+    let plane = plane(&store).await;
+    let announcing = announce(&store, &bus, &plane.control);
+    plane.start(&chain(1)).await;
     for number in 1..=5 {
         announced(&bus, number).await;
         take(&bus);
     }
-    // The next announcement is minutes away. A published worker finds the stream first, with a filter
-    // that hears nothing.
+    // The next announcement is minutes away. A published worker recreates the stream first, with a
+    // filter that matches nothing.
     bus.delete();
     let options = AnnouncerOptions::new("http://here:8082/");
     let deaf = |mut reader: Consumer| {
@@ -199,115 +199,119 @@ async fn a_stream_that_another_made_again_gets_its_announcements_without_a_pause
     assert_eq!(bus.kept().len(), 1);
     assert!(bus.give(POOL).is_some(), "who reads hears it");
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn unannounced_commands_are_announced_later() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let gone = plant(&store).await;
+    let gone = plane(&store).await;
     let mut ids = vec![gone.start(&chain(1)).await, gone.start(&chain(1)).await];
     gone.close().await;
-    let plant = plant(&store).await;
-    let announcing = announce(&store, &bus, &plant.control);
-    let kept = announced(&bus, 2).await;
-    let mut found: Vec<i64> = commands(&kept);
-    found.sort_unstable();
+    let plane = plane(&store).await;
+    let announcing = announce(&store, &bus, &plane.control);
+    let messages = announced(&bus, 2).await;
+    let mut announced_ids: Vec<i64> = commands(&messages);
+    announced_ids.sort_unstable();
     let mut expected = Vec::new();
     for id in ids.drain(..) {
         expected.push(waiting(&store, id).await.get());
     }
     expected.sort_unstable();
-    assert_eq!(found, expected);
+    assert_eq!(announced_ids, expected);
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn announcements_wait_for_an_unavailable_bus_without_blocking() {
+async fn announcements_stay_pending_while_the_bus_is_unavailable() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     bus.set_connected(false);
-    let plant = plant(&store).await;
-    let announcing = announce(&store, &bus, &plant.control);
+    let plane = plane(&store).await;
+    let announcing = announce(&store, &bus, &plane.control);
     for _ in 0..20 {
-        plant.start(&chain(1)).await;
+        plane.start(&chain(1)).await;
     }
     assert!(bus.kept().is_empty());
     bus.set_connected(true);
     announced(&bus, 20).await;
-    // It goes away in the middle of its answers; what it kept is known to it.
+    // The bus disconnects after three acks; it deduplicates the messages it stored.
     bus.leave_after(3);
     for _ in 0..20 {
-        plant.start(&chain(1)).await;
+        plane.start(&chain(1)).await;
     }
     until("the loss", async || !noetl_bus::EventStream::is_connected(&*bus)).await;
     bus.set_connected(true);
-    let kept = announced(&bus, 40).await;
+    let messages = announced(&bus, 40).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(bus.kept().len(), kept.len(), "nothing is announced twice");
+    assert_eq!(bus.kept().len(), messages.len(), "nothing is announced twice");
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_stream_is_recreated_with_pending_announcements() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let plant = plant(&store).await;
-    let announcing = announce(&store, &bus, &plant.control);
+    let plane = plane(&store).await;
+    let announcing = announce(&store, &bus, &plane.control);
     for _ in 0..5 {
-        plant.start(&chain(1)).await;
+        plane.start(&chain(1)).await;
     }
     announced(&bus, 5).await;
     bus.delete();
-    let kept = announced(&bus, 5).await;
-    assert_eq!(kept.len(), 5);
+    let messages = announced(&bus, 5).await;
+    assert_eq!(messages.len(), 5);
     // The same with one that comes just then.
     bus.delete();
-    plant.start(&chain(1)).await;
+    plane.start(&chain(1)).await;
     announced(&bus, 6).await;
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_of_its_own_gets_a_reader_of_its_own() {
+async fn a_named_pool_gets_its_own_consumer() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let plant = plant(&store).await;
-    let announcing = announce(&store, &bus, &plant.control);
-    let catalog = Some(plant.register(&chain(1)).await);
+    let plane = plane(&store).await;
+    let announcing = announce(&store, &bus, &plane.control);
+    let catalog = Some(plane.register(&chain(1)).await);
     let request =
         StartRequest { catalog, pool: Some("gpu.2 big".to_owned()), ..StartRequest::default() };
-    plant.control.journal.executions.start(&plant.tenant, request).await.unwrap();
-    let kept = announced(&bus, 1).await;
-    assert!(kept[0].subject.starts_with("noetl.commands.gpu_2_big."), "{}", kept[0].subject);
+    plane.control.journal.executions.start(&plane.tenant, request).await.unwrap();
+    let messages = announced(&bus, 1).await;
+    assert!(
+        messages[0].subject.starts_with("noetl.commands.gpu_2_big."),
+        "{}",
+        messages[0].subject
+    );
     assert!(bus.give("worker-pool-gpu_2_big").is_some());
     assert!(bus.give(POOL).is_none());
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_beyond_published_workers_are_not_announced_and_why_explains_it() {
+async fn commands_unsupported_by_published_workers_are_not_announced_and_why_explains_it() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let plant = plant(&store).await;
-    let announcing = announce(&store, &bus, &plant.control);
-    let id = plant.start("  - {step: s, tool: {kind: sqlite, query: select 1}}\n").await;
+    let plane = plane(&store).await;
+    let announcing = announce(&store, &bus, &plane.control);
+    let id = plane.start("  - {step: s, tool: {kind: sqlite, query: select 1}}\n").await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert!(bus.kept().is_empty());
-    let why = plant.control.journal.executions.why(&plant.tenant, id).await.unwrap().unwrap();
+    let why = plane.control.journal.executions.why(&plane.tenant, id).await.unwrap().unwrap();
     let moves = &why.waits[0].would_move_it;
     assert!(moves.contains("no tool of kind 'sqlite'"), "{moves}");
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_with_nothing_to_do_asks_its_store_little() {
+async fn an_idle_announcer_rarely_reads_the_store() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let control = ControlPlane::open(
@@ -315,13 +319,13 @@ async fn a_server_with_nothing_to_do_asks_its_store_little() {
         store.clone(),
         Arc::new(SystemClock),
     );
-    let plant = Plant::equipped(control.await.unwrap(), noetl_tools::ToolRegistry::default());
-    let announcing = announce(&store, &bus, &plant.control);
+    let plane = TestPlane::with_tools(control.await.unwrap(), noetl_tools::ToolRegistry::default());
+    let announcing = announce(&store, &bus, &plane.control);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = store.command_scans();
     tokio::time::sleep(Duration::from_secs(100)).await;
     let asked = store.command_scans() - before;
     assert!(asked <= 10, "{asked} questions about commands in 100 s");
     announcing.close().await;
-    plant.close().await;
+    plane.close().await;
 }

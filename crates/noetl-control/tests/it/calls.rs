@@ -1,5 +1,5 @@
-//! Calls that are given up before the execution they ask for was started. Nobody may be left with an
-//! execution that runs on unwanted, whoever delivers what, and in which order.
+//! Calls that end before the execution they call has started. No unwanted child may keep running,
+//! regardless of which process fires which timer, and in which order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use noetl_test_app::{CommitFault, FaultyStore, SimClock};
 use noetl_tools::{Noop, ToolRegistry};
 
 use crate::own::{register, rows_of};
-use crate::plant::{Gate, Plant};
+use crate::plane::{Gate, TestPlane};
 
 const CALL: &str = "  - {step: a, tool: {kind: playbook, path: other/held, return_result: true, \
                     timeout: 5}}\n";
@@ -30,14 +30,14 @@ impl Site {
         Self { clock, memory: Arc::new(memory) }
     }
 
-    /// One process, with the store as it sees it.
-    async fn process(&self, gate: &Gate) -> (Arc<FaultyStore>, Plant) {
+    /// Opens a process with its own faulty view of the store.
+    async fn process(&self, gate: &Gate) -> (Arc<FaultyStore>, TestPlane) {
         let store = Arc::new(FaultyStore::over(self.memory.clone()));
         let seen: Arc<dyn Store> = store.clone();
         let control =
             ControlPlane::open(Options::default(), seen, self.clock.clone()).await.unwrap();
         let tools = ToolRegistry::default().with(Noop).with(gate.clone());
-        (store, Plant::equipped(control, tools))
+        (store, TestPlane::with_tools(control, tools))
     }
 
     /// Lets this much time pass, then waits until `is_so`.
@@ -52,7 +52,7 @@ impl Site {
         panic!("it never came to be");
     }
 
-    /// How often each row that this execution sent was taken.
+    /// Returns the number of attempts of each timer of this execution.
     async fn takes(&self, id: ExecutionId) -> Vec<u32> {
         self.memory.timers_of(id).await.unwrap().iter().map(|row| row.attempts).collect()
     }
@@ -63,29 +63,29 @@ impl Site {
     }
 }
 
-async fn status(plant: &Plant, id: ExecutionId) -> ExecutionStatus {
-    plant.control.journal.executions.get(&plant.tenant, id).await.unwrap().unwrap().status
+async fn status(plane: &TestPlane, id: ExecutionId) -> ExecutionStatus {
+    plane.control.journal.executions.get(&plane.tenant, id).await.unwrap().unwrap().status
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_timed_out_before_its_child_was_started_starts_nothing() {
+async fn a_call_that_times_out_before_its_child_starts_starts_no_child() {
     let (site, gate) = (Site::new(), Gate::new());
-    let (store, plant) = site.process(&gate).await;
-    register(&plant, "other/held", HELD).await;
-    // The parent's start is kept, the child's is not: its row rests for as long as it was lent.
+    let (store, plane) = site.process(&gate).await;
+    register(&plane, "other/held", HELD).await;
+    // The parent's start is stored, but the child's fails: its timer is retried after its lease.
     store.fail_commit(store.commits() + 2, CommitFault::Refused);
-    let id = plant.start(CALL).await;
+    let id = plane.start(CALL).await;
     site.pass(0, async || store.commits() >= 2).await;
-    site.pass(6, async || status(&plant, id).await == ExecutionStatus::Failed).await;
-    // It is looked at more than once, in case somebody else was about to start it.
+    site.pass(6, async || status(&plane, id).await == ExecutionStatus::Failed).await;
+    // The timer is retried, because another process may be starting the child.
     site.pass(31, async || site.takes(id).await == [2]).await;
     site.pass(31, async || site.is_delivered(id).await).await;
-    assert!(rows_of(&plant, "other/held").await.is_empty(), "nobody wants it");
-    plant.close().await;
+    assert!(rows_of(&plane, "other/held").await.is_empty(), "nobody wants it");
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_whose_start_was_in_flight_at_the_timeout_of_its_call_is_stopped() {
+async fn a_child_whose_start_is_in_flight_at_the_call_timeout_is_cancelled() {
     let (site, gate) = (Site::new(), Gate::new());
     let (slow, first) = site.process(&gate).await;
     register(&first, "other/held", HELD).await;
@@ -112,28 +112,28 @@ async fn a_child_whose_start_was_in_flight_at_the_timeout_of_its_call_is_stopped
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_playbook_that_was_sent_off_runs_though_its_sender_failed() {
+async fn a_detached_child_runs_although_its_parent_failed() {
     let (site, gate) = (Site::new(), Gate::new());
-    let (store, plant) = site.process(&gate).await;
-    register(&plant, "other/sent", "  - {step: a, tool: {kind: noop}}\n").await;
+    let (store, plane) = site.process(&gate).await;
+    register(&plane, "other/sent", "  - {step: a, tool: {kind: noop}}\n").await;
     let before = store.commits();
     store.fail_commit(before + 2, CommitFault::Refused);
-    let id = plant
+    let id = plane
         .start(
             "  - {step: a, tool: {kind: playbook, path: other/sent}, next: {arcs: [{step: b}]}}\n  \
              - {step: b, tool: {kind: wait, until: never}}\n",
         )
         .await;
-    assert_eq!(status(&plant, id).await, ExecutionStatus::Failed);
+    assert_eq!(status(&plane, id).await, ExecutionStatus::Failed);
     site.pass(31, async || site.is_delivered(id).await).await;
-    let children = rows_of(&plant, "other/sent").await;
+    let children = rows_of(&plane, "other/sent").await;
     assert_eq!(children.len(), 1);
-    assert_eq!(plant.finished(children[0].id).await.status, ExecutionStatus::Completed);
-    plant.close().await;
+    assert_eq!(plane.finished(children[0].id).await.status, ExecutionStatus::Completed);
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_ahead_of_the_database_does_not_delay_a_call() {
+async fn a_clock_ahead_of_the_database_does_not_delay_a_call() {
     const CALLING: &str =
         "  - {step: a, tool: {kind: playbook, path: other/quick, return_result: true}}\n";
     let site = Site::new();
@@ -141,9 +141,9 @@ async fn a_clock_that_is_ahead_of_the_database_does_not_delay_a_call() {
     ahead.advance(Duration::from_secs(240));
     let store: Arc<dyn Store> = Arc::new(FaultyStore::over(site.memory.clone()));
     let control = ControlPlane::open(Options::default(), store, ahead).await.unwrap();
-    let plant = Plant::equipped(control, ToolRegistry::default().with(Noop));
-    register(&plant, "other/quick", "  - {step: a, tool: {kind: noop}}\n").await;
-    let id = plant.start(CALLING).await;
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    plant.close().await;
+    let plane = TestPlane::with_tools(control, ToolRegistry::default().with(Noop));
+    register(&plane, "other/quick", "  - {step: a, tool: {kind: noop}}\n").await;
+    let id = plane.start(CALLING).await;
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
+    plane.close().await;
 }

@@ -9,16 +9,16 @@ use noetl_store::{ExecutionStatus, SystemClock};
 use noetl_test_app::FaultyStore;
 use noetl_tools::{Noop, Tool, ToolCall, ToolRegistry};
 
-use crate::plant::{Gate, Plant};
+use crate::plane::{Gate, TestPlane};
 
 /// Executions of each kind of failure.
 const RUNS: usize = 20;
 
 /// A tool that always fails.
-struct Fails;
+struct FailingTool;
 
 #[async_trait]
-impl Tool for Fails {
+impl Tool for FailingTool {
     fn kind(&self) -> &'static str {
         "python"
     }
@@ -29,10 +29,10 @@ impl Tool for Fails {
 }
 
 /// A tool that gives a stop every chance to arrive before it completes.
-struct Patient;
+struct SlowTool;
 
 #[async_trait]
-impl Tool for Patient {
+impl Tool for SlowTool {
     fn kind(&self) -> &'static str {
         "http"
     }
@@ -53,24 +53,25 @@ async fn assert_final_step_completes(steps: &str) {
     let options = Options { slots: 8, ..Options::default() };
     let store = Arc::new(FaultyStore::default());
     let control = ControlPlane::open(options, store, Arc::new(SystemClock)).await.unwrap();
-    let tools = ToolRegistry::default().with(Noop).with(Fails).with(Patient).with(Gate::new());
-    let plant = Plant::equipped(control, tools);
+    let tools =
+        ToolRegistry::default().with(Noop).with(FailingTool).with(SlowTool).with(Gate::new());
+    let plane = TestPlane::with_tools(control, tools);
     let workflow = format!(
         "{steps}  - {{step: last, tool: {{kind: http, url: 'http://x'}}}}\n\
          executor: {{spec: {{final_step: last}}}}\n"
     );
     let mut started = Vec::new();
     for _ in 0..RUNS {
-        started.push(plant.start(&workflow).await);
+        started.push(plane.start(&workflow).await);
     }
     for id in started {
-        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Failed);
-        let log = plant.log(id).await;
+        assert_eq!(plane.finished(id).await.status, ExecutionStatus::Failed);
+        let log = plane.log(id).await;
         let is_done =
             |fact: &Fact| matches!(fact, Fact::CallDone { step, .. } if &**step == "last");
         assert!(log.iter().any(|event| is_done(&event.fact)), "{log:#?}");
     }
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
@@ -92,7 +93,7 @@ async fn the_final_step_completes_after_an_item_of_a_loop_failed() {
 }
 
 #[tokio::test]
-async fn the_final_step_completes_after_a_branch_failed_beside_one_that_runs() {
+async fn the_final_step_completes_after_one_of_two_parallel_branches_failed() {
     let steps = "  - {step: a, tool: {kind: noop}, \
                  next: {spec: {mode: inclusive}, arcs: [{step: b}, {step: c}]}}\n  \
                  - {step: b, tool: {kind: python, code: x}}\n  \

@@ -16,8 +16,8 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
 use crate::own::{register, rows_of};
-use crate::plant::{Gate, Plant};
-use crate::secrets::{TOKEN, Talkative, keep, plant};
+use crate::plane::{Gate, TestPlane};
+use crate::secrets::{LeakingTool, TOKEN, keep, plane};
 
 /// A step that uses the credential, so that its alias is known in the execution, and one that sends
 /// what a template makes of the workload.
@@ -40,10 +40,15 @@ fn playbook(template: &str) -> String {
 }
 
 /// Returns the inputs that tools were given after the credential was used.
-async fn given(plant: &Plant, tool: &Talkative, workflow: &str, workload: Value) -> Vec<Value> {
+async fn inputs_of(
+    plane: &TestPlane,
+    tool: &LeakingTool,
+    workflow: &str,
+    workload: Value,
+) -> Vec<Value> {
     let Value::Object(workload) = workload else { panic!("a workload is a map") };
-    let id = plant.start_with(workflow, workload).await;
-    let row = plant.finished(id).await;
+    let id = plane.start_with(workflow, workload).await;
+    let row = plane.finished(id).await;
     assert_eq!(row.status, ExecutionStatus::Completed, "{:?}", row.error);
     let calls = std::mem::take(&mut *tool.0.lock().unwrap());
     calls.into_iter().skip(1).map(|call| Value::Object(call.input)).collect()
@@ -51,41 +56,41 @@ async fn given(plant: &Plant, tool: &Talkative, workflow: &str, workload: Value)
 
 /// Runs a template over hostile text and checks that tools got a placeholder as text, and no more.
 async fn forged(template: &str, workload: Value) {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
-    let inputs = given(&plant, &tool, &playbook(template), workload).await;
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "api", "bearer", json!({"token": TOKEN})).await;
+    let inputs = inputs_of(&plane, &tool, &playbook(template), workload).await;
     assert_eq!(inputs.len(), 2);
     for input in inputs {
         let text = input.to_string();
         assert!(text.contains("secret:api.token"), "the template makes one: {text}");
         assert!(!text.contains("of the"), "{template}: {text}");
     }
-    plant.close().await;
+    plane.close().await;
 }
 
 /// Placeholder with a guessed MAC.
 const GUESSED: &str = "«secret:api.token~1.AAAAAAAAAAAAAAAAAAAAAA»";
 
 #[tokio::test]
-async fn text_that_lower_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_lower_stays_text() {
     forged("{{ workload.d | lower }}", json!({"d": "«SECRET:API.TOKEN»"})).await;
 }
 
 #[tokio::test]
-async fn text_that_trim_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_trim_stays_text() {
     let halves = json!({"a": "«sec ", "b": " ret:api.token»"});
     forged("{{ (workload.a | trim) ~ (workload.b | trim) }}", halves).await;
 }
 
 #[tokio::test]
-async fn text_that_fromjson_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_fromjson_stays_text() {
     let text = "\"\\u00absecret:api.token\\u00bb\"";
     forged("{{ workload.d | fromjson }}", json!({ "d": text })).await;
 }
 
 #[tokio::test]
-async fn text_that_b64decode_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_b64decode_stays_text() {
     use base64::Engine as _;
     let encode = |text: &str| base64::prelude::BASE64_STANDARD.encode(text);
     for text in ["«secret:api.token»", GUESSED] {
@@ -94,41 +99,41 @@ async fn text_that_b64decode_makes_a_placeholder_stays_text() {
 }
 
 #[tokio::test]
-async fn text_that_urldecode_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_urldecode_stays_text() {
     let text = "%C2%ABsecret:api.token%C2%BB";
     forged("{{ workload.d | urldecode }}", json!({ "d": text })).await;
 }
 
 #[tokio::test]
-async fn text_that_replace_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_replace_stays_text() {
     let text = GUESSED.replace("sec", "sXec");
     forged("{{ workload.d | replace('X', '') }}", json!({ "d": text })).await;
 }
 
 #[tokio::test]
-async fn text_that_join_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_join_stays_text() {
     let parts = json!(["«sec", "ret:api.", "token»"]);
     forged("{{ workload.d | join('') }}", json!({ "d": parts })).await;
 }
 
 #[tokio::test]
-async fn text_that_concatenation_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_concatenation_stays_text() {
     let halves = json!({"a": "«", "b": "secret:api.token»"});
     forged("{{ workload.a ~ workload.b }}", halves).await;
     forged("{{ workload.a }}{{ workload.b }}", json!({"a": "«secret", "b": ":api.token»"})).await;
 }
 
 #[tokio::test]
-async fn a_placeholder_that_the_author_writes_stays_text() {
+async fn a_placeholder_written_by_the_author_stays_text() {
     forged("«secret:api.token»", json!({})).await;
     forged(GUESSED, json!({})).await;
 }
 
 #[tokio::test]
-async fn halves_that_meet_in_results_inputs_and_answers_stay_text() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+async fn placeholder_halves_joined_in_results_inputs_and_answers_stay_text() {
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "api", "bearer", json!({"token": TOKEN})).await;
     // One half from a step's result, the other from an HTTP answer; together in a Python input.
     let workflow = "
   - step: first
@@ -147,20 +152,20 @@ async fn halves_that_meet_in_results_inputs_and_answers_stay_text() {
     tool: {kind: http, url: 'http://x', input: {v: '{{ both.v }}'}}
 ";
     let halves = json!({"a": "«secr", "b": "et:api.token»"});
-    let inputs = given(&plant, &tool, workflow, halves).await;
+    let inputs = inputs_of(&plane, &tool, workflow, halves).await;
     assert_eq!(inputs[1], json!({"v": "‹secret:api.token»"}));
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn a_placeholder_of_another_execution_stays_text() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "api", "bearer", json!({"token": TOKEN})).await;
     let read = "  - {step: start, tool: {kind: secrets, credential: api, field: token}}\n";
-    let id = plant.start(read).await;
-    plant.finished(id).await;
-    let log = plant.log(id).await;
+    let id = plane.start(read).await;
+    plane.finished(id).await;
+    let log = plane.log(id).await;
     let value = log.iter().find_map(|event| match &event.fact {
         Fact::CallDone { data, .. } => Some(data["value"].as_str().unwrap().to_owned()),
         _ => None,
@@ -168,15 +173,15 @@ async fn a_placeholder_of_another_execution_stays_text() {
     let value = value.expect("the step answered");
     assert_eq!(without_tags(&value), "«secret:api.token»");
     assert!(has_tag(&json!(value)));
-    // Whoever reads the database writes it into another execution, past the edge.
+    // A reader of the database writes it into another execution, bypassing the API.
     let hidden = value.replacen("secret", "seXcret", 1);
-    forged_in(&plant, &tool, "{{ workload.d | replace('X', '') }}", json!({ "d": hidden })).await;
-    plant.close().await;
+    forged_in(&plane, &tool, "{{ workload.d | replace('X', '') }}", json!({ "d": hidden })).await;
+    plane.close().await;
 }
 
 /// Text with a placeholder of an execution, which is valid in it.
-async fn placeholder_of(plant: &Plant, id: ExecutionId) -> String {
-    let values = tagged_values(plant, id).await;
+async fn placeholder_of(plane: &TestPlane, id: ExecutionId) -> String {
+    let values = tagged_values(plane, id).await;
     assert_eq!(values.len(), 1, "the secret that was read");
     values.into_iter().next().unwrap()
 }
@@ -188,13 +193,13 @@ fn import(execution: ExecutionId, event: i64, row: ImportedEvent) -> (usize, Imp
 
 #[tokio::test]
 async fn a_placeholder_in_imported_rows_stays_text() {
-    let (tool, gate) = (Talkative::default(), Gate::new());
+    let (tool, gate) = (LeakingTool::default(), Gate::new());
     let options = Options { encryption_key: Some(EncryptionKey::generate()), ..Options::default() };
     let store = Arc::new(FaultyStore::default());
     let control = ControlPlane::open(options, store, Arc::new(SystemClock)).await.unwrap();
     let tools = ToolRegistry::default().with(SecretsTool).with(tool.clone()).with(gate.clone());
-    let plant = Plant::equipped(control, tools);
-    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    let plane = TestPlane::with_tools(control, tools);
+    keep(&plane, "api", "bearer", json!({"token": TOKEN})).await;
     let workflow = "
   - step: read
     tool: {kind: secrets, credential: api, field: token}
@@ -205,9 +210,9 @@ async fn a_placeholder_in_imported_rows_stays_text() {
   - step: use
     tool: {kind: http, url: 'http://x', input: {own: '{{ read.value }}', imported: '{{ wait.v }}'}}
 ";
-    let id = plant.start(workflow).await;
+    let id = plane.start(workflow).await;
     gate.begun(1).await;
-    let placeholder = placeholder_of(&plant, id).await;
+    let placeholder = placeholder_of(&plane, id).await;
 
     // An execution of another server: its rows are stored without tags, in every column.
     let other = ExecutionId::new(77);
@@ -223,16 +228,17 @@ async fn a_placeholder_in_imported_rows_stays_text() {
         more: Map::from_iter([("stack_trace".to_owned(), json!(placeholder))]),
         ..ImportedEvent::default()
     };
-    let taken = plant.control.publishing.imports.import(vec![import(other, 1, row)]).await.unwrap();
-    assert_eq!((taken.kept, taken.rejected.len()), (1, 0), "{taken:?}");
-    let log = plant.log(other).await;
+    let summary =
+        plane.control.publishing.imports.import(vec![import(other, 1, row)]).await.unwrap();
+    assert_eq!((summary.kept, summary.rejected.len()), (1, 0), "{summary:?}");
+    let log = plane.log(other).await;
     let Fact::Imported(stored) = &log[0].fact else { panic!("{:?}", log[0].fact) };
     let shown = format!("{stored:?}");
     assert_eq!(shown.matches("«secret:api.token»").count(), 6, "{shown}");
     assert!(!shown.contains('~'), "{shown}");
 
     // An execution of this server, in which the placeholder is valid: its rows are reports.
-    let issued = plant.log(id).await.into_iter().rev().find_map(|event| match event.fact {
+    let issued = plane.log(id).await.into_iter().rev().find_map(|event| match event.fact {
         Fact::CommandIssued(_) => Some(event.id),
         _ => None,
     });
@@ -244,33 +250,33 @@ async fn a_placeholder_in_imported_rows_stays_text() {
         result: Some(json!({"status": "COMPLETED", "context": context})),
         ..ImportedEvent::default()
     };
-    let next = log_end(&plant, id).await + 1000;
+    let next = log_end(&plane, id).await + 1000;
     let done = report("call.done", json!({"command_id": command, "result": result}));
     let completed = report("command.completed", json!({"command_id": command}));
     let rows = vec![import(id, next, done), import(id, next + 1, completed)];
-    let taken = plant.control.publishing.imports.import(rows).await.unwrap();
-    assert_eq!((taken.kept, taken.rejected.len()), (2, 0), "{taken:?}");
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    let summary = plane.control.publishing.imports.import(rows).await.unwrap();
+    assert_eq!((summary.kept, summary.rejected.len()), (2, 0), "{summary:?}");
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
     let calls = std::mem::take(&mut *tool.0.lock().unwrap());
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0].input["own"], TOKEN, "the execution's own placeholder resolves");
     let imported = calls[0].input["imported"].as_str().unwrap();
     assert!(imported.contains("secret:api.token") && !imported.contains("of the"), "{imported}");
-    plant.close().await;
+    plane.close().await;
 }
 
 /// Returns the ID of an execution's last event.
-async fn log_end(plant: &Plant, id: ExecutionId) -> i64 {
-    plant.log(id).await.last().expect("events").id.get()
+async fn log_end(plane: &TestPlane, id: ExecutionId) -> i64 {
+    plane.log(id).await.last().expect("events").id.get()
 }
 
-async fn forged_in(plant: &Plant, tool: &Talkative, template: &str, workload: Value) {
-    for input in given(plant, tool, &playbook(template), workload).await {
+async fn forged_in(plane: &TestPlane, tool: &LeakingTool, template: &str, workload: Value) {
+    for input in inputs_of(plane, tool, &playbook(template), workload).await {
         assert!(!input.to_string().contains("of the"), "{template}: {input}");
     }
 }
 
-/// A step that reads a secret, and one that sends it and fails once it is told to.
+/// A step that reads a secret, and one that sends it and fails on request.
 const READ_AND_USE: &str = "
   - step: read
     tool: {kind: secrets, credential: api, field: token}
@@ -280,39 +286,39 @@ const READ_AND_USE: &str = "
 ";
 
 /// Returns every text with a tag in an execution's log.
-async fn tagged_values(plant: &Plant, id: ExecutionId) -> Vec<String> {
-    let mut found = Vec::new();
-    for event in plant.log(id).await {
+async fn tagged_values(plane: &TestPlane, id: ExecutionId) -> Vec<String> {
+    let mut values = Vec::new();
+    for event in plane.log(id).await {
         if let Fact::CallDone { data: Value::Object(data), .. } = &event.fact
             && map_has_tag(data)
         {
-            found.push(data["value"].as_str().unwrap().to_owned());
+            values.push(data["value"].as_str().unwrap().to_owned());
         }
     }
-    found
+    values
 }
 
 #[tokio::test]
 async fn a_retry_and_a_fork_have_placeholders_of_their_own_that_resolve() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
-    let id = plant.start(READ_AND_USE).await;
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Failed);
-    let first = tagged_values(&plant, id).await;
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "api", "bearer", json!({"token": TOKEN})).await;
+    let id = plane.start(READ_AND_USE).await;
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Failed);
+    let first = tagged_values(&plane, id).await;
     assert_eq!(first.len(), 1);
-    let executions = &plant.control.journal.executions;
-    let retried = executions.retry(&plant.tenant, id, RetryRequest::default()).await.unwrap();
+    let executions = &plane.control.journal.executions;
+    let retried = executions.retry(&plane.tenant, id, RetryRequest::default()).await.unwrap();
     let retried = retried.started.execution;
-    plant.finished(retried).await;
+    plane.finished(retried).await;
     // Right after the secret was read, so that the fork runs the step that uses it.
-    let log = plant.log(id).await;
+    let log = plane.log(id).await;
     let read = log.iter().find(|event| matches!(event.fact, Fact::StepExited { .. })).unwrap();
     let request = ForkRequest { at: Some(read.id.get()), ..ForkRequest::default() };
-    let forked = executions.fork(&plant.tenant, id, request).await.unwrap().started.execution;
+    let forked = executions.fork(&plane.tenant, id, request).await.unwrap().started.execution;
     for other in [retried, forked] {
-        plant.finished(other).await;
-        let values = tagged_values(&plant, other).await;
+        plane.finished(other).await;
+        let values = tagged_values(&plane, other).await;
         assert_eq!(values.len(), 1, "the secret that was read");
         assert_eq!(without_tags(&values[0]), without_tags(&first[0]));
         assert_ne!(values[0], first[0], "it is bound to its own execution");
@@ -320,17 +326,17 @@ async fn a_retry_and_a_fork_have_placeholders_of_their_own_that_resolve() {
     let calls = std::mem::take(&mut *tool.0.lock().unwrap());
     assert_eq!(calls.len(), 3, "the first, the retry, and the fork");
     assert!(calls.iter().all(|call| call.input["t"] == TOKEN), "each got the secret");
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn a_child_and_its_rerun_get_the_values_passed_by_the_parent() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "api", "bearer", json!({"token": TOKEN})).await;
     let child = "  - {step: use, tool: {kind: http, url: 'http://x', \
                  input: {t: '{{ workload.t }}', forged: '{{ workload.f }}'}}}\n";
-    register(&plant, "other/child", child).await;
+    register(&plane, "other/child", child).await;
     let parent = "
   - step: read
     tool: {kind: secrets, credential: api, field: token}
@@ -338,20 +344,20 @@ async fn a_child_and_its_rerun_get_the_values_passed_by_the_parent() {
   - step: call
     tool: {kind: playbook, path: other/child, return_result: true, input: {t: '{{ read.value }}', f: '«secret:api.token»'}}
 ";
-    let id = plant.start(parent).await;
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    let child = rows_of(&plant, "other/child").await[0].id;
+    let id = plane.start(parent).await;
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
+    let child = rows_of(&plane, "other/child").await[0].id;
     let trace = noetl_journal::TraceParent::default();
     let again =
-        plant.control.journal.executions.rerun(&plant.tenant, child, Map::new(), trace).await;
-    plant.finished(again.unwrap().execution).await;
+        plane.control.journal.executions.rerun(&plane.tenant, child, Map::new(), trace).await;
+    plane.finished(again.unwrap().execution).await;
     let calls = std::mem::take(&mut *tool.0.lock().unwrap());
     assert_eq!(calls.len(), 2);
     for call in calls {
         assert_eq!(call.input["t"], TOKEN);
         assert_eq!(call.input["forged"], "«secret:api.token»");
     }
-    plant.close().await;
+    plane.close().await;
 }
 
 /// Text that attackers would send, whole, in parts and encoded.
@@ -429,21 +435,21 @@ fn template() -> impl Strategy<Value = String> {
 #[test]
 fn random_templates_over_hostile_text_never_make_a_credential() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let tool = Talkative::default();
-    let plant = runtime.block_on(async {
-        let (plant, _) = plant(&tool).await;
-        keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
-        plant
+    let tool = LeakingTool::default();
+    let plane = runtime.block_on(async {
+        let (plane, _) = plane(&tool).await;
+        keep(&plane, "api", "bearer", json!({"token": TOKEN})).await;
+        plane
     });
     let mut runner = TestRunner::new(Config { cases: 96, ..Config::default() });
-    let given = (template(), hostile(), hostile(), hostile());
-    let found = runner.run(&given, |(template, a, b, c)| {
+    let strategy = (template(), hostile(), hostile(), hostile());
+    let result = runner.run(&strategy, |(template, a, b, c)| {
         runtime.block_on(async {
             let workload = json!({"a": a, "b": b, "c": c});
             let Value::Object(workload) = workload else { panic!("a workload is a map") };
-            let id = plant.start_with(&playbook(&template), workload).await;
+            let id = plane.start_with(&playbook(&template), workload).await;
             // Most templates fail on such texts, which is as good.
-            plant.finished(id).await;
+            plane.finished(id).await;
             for call in std::mem::take(&mut *tool.0.lock().unwrap()).into_iter().skip(1) {
                 let text = Value::Object(call.input).to_string();
                 prop_assert!(!text.contains("of the"), "{}", text);
@@ -451,6 +457,6 @@ fn random_templates_over_hostile_text_never_make_a_credential() {
             Ok(())
         })
     });
-    runtime.block_on(plant.close());
-    found.unwrap();
+    runtime.block_on(plane.close());
+    result.unwrap();
 }

@@ -13,7 +13,7 @@ use noetl_store::{
 use noetl_test_app::FaultyStore;
 use serde_json::json;
 
-use crate::plant::Plant;
+use crate::plane::TestPlane;
 
 const LONG: &str = "  - {step: a, tool: {kind: shell, command: x}}\n";
 const SENDMAIL: &str = "  - {step: a, tool: {kind: shell, command: x, idempotent: false}}\n";
@@ -33,10 +33,10 @@ impl World {
         Self { store: Arc::new(FaultyStore::over(Arc::new(store))), clock }
     }
 
-    async fn server(&self) -> Plant {
+    async fn server(&self) -> TestPlane {
         let options = Options { slots: 0, ..Options::default() };
         let control = ControlPlane::open(options, self.store.clone(), self.clock.clone()).await;
-        Plant::equipped_without_worker(control.expect("a control plane"))
+        TestPlane::without_worker(control.expect("a control plane"))
     }
 
     async fn pass(&self, time: Duration) {
@@ -45,7 +45,7 @@ impl World {
     }
 
     /// Lets time pass while the worker sends heartbeats to this server.
-    async fn beat(&self, server: &Plant, time: Duration) {
+    async fn beat(&self, server: &TestPlane, time: Duration) {
         for _ in 0..time.as_secs() / BEAT.as_secs() {
             self.pass(BEAT).await;
             heartbeat(server).await;
@@ -59,7 +59,7 @@ impl World {
     }
 
     /// Starts an execution whose first step worker `w` runs.
-    async fn held(&self, server: &Plant, workflow: &str) -> ExecutionId {
+    async fn start_claimed(&self, server: &TestPlane, workflow: &str) -> ExecutionId {
         heartbeat(server).await;
         let id = server.start(workflow).await;
         let command = self.open().await.id;
@@ -82,7 +82,7 @@ impl World {
     }
 }
 
-async fn heartbeat(server: &Plant) {
+async fn heartbeat(server: &TestPlane) {
     let beat = server.control.remote.workers.heartbeat(
         &server.tenant,
         &None,
@@ -92,7 +92,7 @@ async fn heartbeat(server: &Plant) {
     beat.await.expect("an answer");
 }
 
-async fn would_move_it(server: &Plant, id: ExecutionId) -> String {
+async fn would_move_it(server: &TestPlane, id: ExecutionId) -> String {
     let why = server.control.journal.executions.why(&server.tenant, id).await.expect("an answer");
     why.expect("an execution").waits.remove(0).would_move_it
 }
@@ -109,16 +109,16 @@ fn expired(log: &[Event]) -> Vec<String> {
 async fn a_restart_ends_leases_of_published_workers_after_five_minutes() {
     let world = World::new();
     let server = world.server().await;
-    let id = world.held(&server, LONG).await;
+    let id = world.start_claimed(&server, LONG).await;
     server.close().await;
     let server = world.server().await;
     let at = world.clock.now();
     tokio::task::yield_now().await;
     world.beat(&server, LIMIT - BEAT).await;
     assert_eq!(world.open().await.attempt, 1);
-    let said = would_move_it(&server, id).await;
+    let explanation = would_move_it(&server, id).await;
     let cause = format!("because the server restarted at {at} and the report may be lost");
-    assert!(said.ends_with(&cause), "{said}");
+    assert!(explanation.ends_with(&cause), "{explanation}");
     world.beat(&server, BEAT * 2).await;
     let again = world.open().await;
     assert_eq!((again.attempt, again.state), (2, CommandState::Pending));
@@ -131,15 +131,15 @@ async fn a_restart_ends_leases_of_published_workers_after_five_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_claimed_after_a_restart_have_no_earlier_limit() {
+async fn commands_claimed_after_a_restart_have_no_shorter_lease() {
     let world = World::new();
     world.server().await.close().await;
     let server = world.server().await;
-    let id = world.held(&server, LONG).await;
+    let id = world.start_claimed(&server, LONG).await;
     world.beat(&server, LIMIT * 2).await;
     assert_eq!(world.open().await.attempt, 1);
-    let said = would_move_it(&server, id).await;
-    assert!(!said.contains("may be lost"), "{said}");
+    let explanation = would_move_it(&server, id).await;
+    assert!(!explanation.contains("may be lost"), "{explanation}");
     server.close().await;
 }
 
@@ -148,12 +148,12 @@ async fn a_gap_between_heartbeats_ends_leases_after_five_minutes() {
     for (gap, attempt) in [(20, 1), (21, 2)] {
         let world = World::new();
         let server = world.server().await;
-        let id = world.held(&server, LONG).await;
+        let id = world.start_claimed(&server, LONG).await;
         world.pass(Duration::from_secs(gap)).await;
         heartbeat(&server).await;
-        let said = would_move_it(&server, id).await;
+        let explanation = would_move_it(&server, id).await;
         let cause = "because no heartbeat of worker 'w' arrived for 21 s and";
-        assert_eq!(said.contains(cause), attempt == 2, "{said}");
+        assert_eq!(explanation.contains(cause), attempt == 2, "{explanation}");
         world.beat(&server, LIMIT + BEAT).await;
         assert_eq!(world.open().await.attempt, attempt, "a gap of {gap} s");
         server.close().await;
@@ -161,10 +161,10 @@ async fn a_gap_between_heartbeats_ends_leases_after_five_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gap_that_the_store_did_not_record_is_found_by_the_next_heartbeat() {
+async fn the_next_heartbeat_detects_a_gap_the_store_did_not_record() {
     let world = World::new();
     let server = world.server().await;
-    world.held(&server, LONG).await;
+    world.start_claimed(&server, LONG).await;
     world.pass(Duration::from_secs(30)).await;
     world.store.set_down(true);
     let beat = server.control.remote.workers.heartbeat(
@@ -185,22 +185,25 @@ async fn a_gap_that_the_store_did_not_record_is_found_by_the_next_heartbeat() {
 async fn a_step_that_may_not_run_twice_fails_instead() {
     let world = World::new();
     let server = world.server().await;
-    let id = world.held(&server, SENDMAIL).await;
+    let id = world.start_claimed(&server, SENDMAIL).await;
     server.close().await;
     let server = world.server().await;
-    let said = would_move_it(&server, id).await;
-    assert!(said.contains("the step fails, since its tool may not run twice"), "{said}");
+    let explanation = would_move_it(&server, id).await;
+    assert!(
+        explanation.contains("the step fails, since its tool may not run twice"),
+        "{explanation}"
+    );
     world.beat(&server, LIMIT + BEAT).await;
     assert_eq!(server.finished(id).await.status, noetl_store::ExecutionStatus::Failed);
     server.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_beside_another_server_limits_nothing() {
+async fn a_restart_beside_another_server_shortens_no_leases() {
     let world = World::new();
     world.store.set_shared();
     let (stays, restarts) = (world.server().await, world.server().await);
-    world.held(&stays, LONG).await;
+    world.start_claimed(&stays, LONG).await;
     restarts.close().await;
     let restarted = world.server().await;
     world.beat(&stays, LIMIT * 2).await;

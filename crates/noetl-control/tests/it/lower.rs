@@ -64,8 +64,8 @@ fn lowered(issued: &CommandSpec) -> CompatCommand {
     lowered_with(issued, &ResolvedValues::default())
 }
 
-fn lowered_with(issued: &CommandSpec, found: &ResolvedValues) -> CompatCommand {
-    encode_command(ExecutionId::new(12), issued, found, Dialect::Worker552).expect("it can run")
+fn lowered_with(issued: &CommandSpec, values: &ResolvedValues) -> CompatCommand {
+    encode_command(ExecutionId::new(12), issued, values, Dialect::Worker552).expect("it can run")
 }
 
 /// The settings as the tool of a published worker sees them.
@@ -84,7 +84,7 @@ fn spec(lowered: &CompatCommand, label: &str) -> Value {
     lowered.tool_config[0][label].clone()
 }
 
-/// What a template of a task comes to there.
+/// Renders a template of a task as the published worker does.
 fn comes_to(value: &Value, lowered: &CompatCommand) -> Value {
     render(value, &lowered.render_context).expect("it renders")
 }
@@ -127,7 +127,7 @@ fn commands_without_special_needs_are_encoded_unchanged() {
 }
 
 #[test]
-fn python_gets_names_that_it_does_not_import() {
+fn python_code_gets_its_libraries_as_imports() {
     let code = "result = json.dumps(pd.x(now())) + myjson.x";
     let libs = json!({"pd": "pandas", "now": {"from": "datetime", "import": "datetime"}});
     let config = json!({"code": code, "libs": libs, "raw": true});
@@ -144,7 +144,7 @@ fn python_gets_names_that_it_does_not_import() {
 }
 
 #[test]
-fn shell_gets_one_text_and_its_surroundings() {
+fn shell_commands_are_joined_and_get_their_environment() {
     let config = json!({"cmds": ["false", "echo no"], "env": {"N": 5, "T": "{{ x }}", "Z": null}});
     let mut command = issued("shell", config, json!({"a": 1}));
     command.timeout_ms = Some(1500);
@@ -159,7 +159,7 @@ fn shell_gets_one_text_and_its_surroundings() {
 }
 
 #[test]
-fn http_gets_its_body_under_the_name_of_its_form() {
+fn http_bodies_are_encoded_under_the_key_of_their_content_type() {
     let of = |config: Value, input: Value| seen(&lowered(&issued("http", config, input)));
     let made = of(json!({"endpoint": "http://x", "method": "post"}), json!({"a": 1}));
     assert_eq!(made, json!({"url": "http://x", "method": "POST", "json": {"a": 1}}));
@@ -182,7 +182,7 @@ fn http_gets_its_body_under_the_name_of_its_form() {
 }
 
 #[test]
-fn credentials_are_named_by_their_alias() {
+fn credentials_are_encoded_as_their_alias() {
     for auth in [
         json!("pg"),
         json!({"type": "bearer", "credential": "pg"}),
@@ -198,7 +198,7 @@ fn credentials_are_named_by_their_alias() {
 }
 
 #[test]
-fn databases_get_their_names() {
+fn database_settings_are_encoded_under_published_names() {
     let config = json!({"connection": "postgres://x", "commands": ["first", "second"]});
     let made = lowered(&issued("postgres", config, json!({})));
     let expected = json!({"connection_string": "postgres://x", "query": "first;\nsecond"});
@@ -221,7 +221,7 @@ fn databases_get_their_names() {
 }
 
 #[test]
-fn unsupported_features_are_named() {
+fn unsupported_features_are_reported() {
     let lacks = |tool: &str, config: Value| unsupported_reason(&issued(tool, config, json!({})));
     for (tool, config) in [
         ("sqlite", json!({})),
@@ -255,7 +255,7 @@ fn unsupported_features_are_named() {
 }
 
 #[test]
-fn a_template_of_a_task_has_the_same_type_as_here() {
+fn task_templates_render_to_the_type_of_local_workers() {
     for (template, expected) in [
         ("{{ workload.n }}", json!(5)),
         ("{{ workload.n }}{{ workload.n }}", json!("55")),
@@ -282,7 +282,7 @@ fn a_template_of_a_task_has_the_same_type_as_here() {
 }
 
 #[test]
-fn settings_that_are_texts_stay_texts() {
+fn text_settings_stay_text() {
     let config = json!({"command": "{{ workload.n }}", "env": {"N": "{{ workload.n }}"}});
     let made = lowered(&task(json!({"name": "t", "kind": "shell", "config": config})));
     let spec = comes_to(&spec(&made, "t"), &made);
@@ -290,7 +290,7 @@ fn settings_that_are_texts_stay_texts() {
 }
 
 #[test]
-fn raw_settings_are_no_templates() {
+fn raw_settings_are_not_rendered() {
     let code = "result = '{{ not mine }}' + json.dumps(1)";
     let made = lowered(&task(json!({
         "name": "t", "kind": "python", "config": {"code": code, "raw": true}, "raw": ["code"],
@@ -300,7 +300,7 @@ fn raw_settings_are_no_templates() {
 }
 
 #[test]
-fn values_of_a_task_survive_two_renderings() {
+fn task_values_survive_two_renderings() {
     for text in ["{{ 7 * 7 }}", "{% if %}", "}} {{ ü '\"\n\\", "{\"a\": \"{{ b }}\"}", "12", "{{"]
     {
         for value in [json!(text), json!({"deep": [text, null, true, -1.5], "{{ k }}": text})] {
@@ -336,7 +336,7 @@ fn inputs_of_a_task_are_evaluated_once() {
 }
 
 #[test]
-fn an_argument_called_input_data_stays() {
+fn an_argument_named_input_data_is_preserved() {
     let config = json!({"code": "result = input_data"});
     let made = lowered(&issued("python", config, json!({"input_data": 1})));
     let expected = "input_data = args['input_data']\nresult = input_data";
@@ -356,9 +356,9 @@ fn applied(made: &CompatCommand, label: &str, output: &Value, iter: &Value) -> (
     let mut names = made.render_context.clone();
     names.insert("output".to_owned(), output.clone());
     names.insert("iter".to_owned(), iter.clone());
-    let told = |value: &Value| render(value, &names).unwrap_or_else(|e| panic!("{e}: {value}"));
-    let rule = rules.into_iter().find(|rule| told(&rule["when"]) == json!(true)).unwrap();
-    let set = rule["then"].get("set").map(told).unwrap_or_else(|| json!({}));
+    let rendered = |value: &Value| render(value, &names).unwrap_or_else(|e| panic!("{e}: {value}"));
+    let rule = rules.into_iter().find(|rule| rendered(&rule["when"]) == json!(true)).unwrap();
+    let set = rule["then"].get("set").map(rendered).unwrap_or_else(|| json!({}));
     let mut then = map(rule["then"].clone());
     then.remove("set");
     (Value::Object(then), map(set))
@@ -468,7 +468,7 @@ fn attempts_are_counted_from_the_last_jump() {
 }
 
 #[test]
-fn conditions_that_are_false_here_are_false_on_published_workers() {
+fn conditions_have_the_truth_value_of_local_workers() {
     let holds = |when: Value| {
         let made = lowered(&task(json!({
             "name": "t", "kind": "noop", "rules": [{"when": when, "do": "break"}],
@@ -487,7 +487,7 @@ fn conditions_that_are_false_here_are_false_on_published_workers() {
 }
 
 #[test]
-fn a_time_limit_fails_a_task_without_rules() {
+fn a_timeout_fails_a_task_without_rules() {
     let made = lowered(&task(json!({"name": "t", "kind": "shell", "config": {"command": "x"}})));
     assert_eq!(applied(&made, "t", &failed(Value::Null), &json!({})).0, json!({"do": "fail"}));
     let made = lowered(&task(json!({"name": "t", "kind": "noop"})));
@@ -495,7 +495,7 @@ fn a_time_limit_fails_a_task_without_rules() {
 }
 
 #[test]
-fn an_item_is_at_hand_for_templates_and_for_code() {
+fn the_loop_item_is_available_to_templates_and_code() {
     let mut command = task(json!({"name": "t", "kind": "python", "config": {"code": "x"}}));
     if let Some(scope) = &mut command.scope {
         let (name, item) = (Arc::from("price"), json!({"text": "{{ 7"}));
@@ -510,7 +510,7 @@ fn an_item_is_at_hand_for_templates_and_for_code() {
 }
 
 #[test]
-fn resolved_values_are_available() {
+fn resolved_values_are_available_to_templates() {
     let mut command = task(json!({"name": "t", "kind": "noop"}));
     let reference = Arc::new(BlobRef {
         digest: Arc::from("sha256:0"),
@@ -527,11 +527,11 @@ fn resolved_values_are_available() {
         scope.blobs = vec![blob(ScopePart::Steps, "big"), blob(ScopePart::Workload, "in")];
         scope.keychain = map(json!({"api": {"kind": "bearer"}}));
     }
-    let found = ResolvedValues {
+    let values = ResolvedValues {
         blobs: vec![json!({"count": 3}), json!("large")],
         keychain: map(json!({"api": {"token": "t0ken"}})),
     };
-    let names = lowered_with(&command, &found).render_context;
+    let names = lowered_with(&command, &values).render_context;
     assert_eq!(names["big"]["count"], 3);
     assert_eq!(names["steps"]["big"]["data"], json!({"count": 3}));
     assert_eq!((&names["in"], &names["workload"]["in"]), (&json!("large"), &json!("large")));
@@ -540,7 +540,7 @@ fn resolved_values_are_available() {
 }
 
 #[test]
-fn the_result_of_a_pipeline_is_the_same_as_here() {
+fn pipeline_results_decode_to_the_shape_of_local_workers() {
     let tasks = json!([
         {"name": "a", "kind": "noop", "select": [{"name": "first", "path": ["rows", "0"]}]},
         {"name": "b", "kind": "noop"},
@@ -575,7 +575,7 @@ fn the_result_of_a_pipeline_is_the_same_as_here() {
 }
 
 #[test]
-fn a_failure_has_the_kind_it_has_here() {
+fn failures_decode_to_the_kinds_of_local_workers() {
     for (answer, kind) in [
         (json!({"status": "timeout", "error": "x"}), FailureKind::Timeout),
         (json!({"status": "error", "data": {"status_code": 404}}), FailureKind::NotFound),
@@ -631,7 +631,7 @@ fn segment(tasks: Value, partial: bool) -> CommandSpec {
 }
 
 #[test]
-fn a_segment_sees_earlier_tasks_and_answers_for_all_of_them() {
+fn a_segment_sees_earlier_tasks_and_merges_their_results() {
     let tasks = json!([{"name": "store", "kind": "shell", "config": {"command": "echo {{ run.v }} {{ pull.n }}"}}]);
     let last = segment(tasks.clone(), false);
     let lowered = lowered(&last);

@@ -13,7 +13,7 @@ mod lower;
 mod minting;
 mod own;
 mod pipelines;
-mod plant;
+mod plane;
 mod publishing;
 mod relay;
 mod replay;

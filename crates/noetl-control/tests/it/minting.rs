@@ -1,4 +1,4 @@
-//! Nothing is minted by a process whose machine number may be another's by now, and nothing twice.
+//! A process without its machine-ID lease mints no IDs, and no ID is minted twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use noetl_store::{MemoryStore, StoreClock, SystemClock};
 use noetl_test_app::{FaultyStore, SimClock};
 use noetl_tools::{Noop, ToolRegistry};
 
-use crate::plant::Plant;
+use crate::plane::TestPlane;
 
 const DOCUMENT: &str = "\
 apiVersion: noetl.io/v1
@@ -21,7 +21,7 @@ spec: {source: nats, mode: pull, dispatch: {playbook: tests/greet}}
 
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "the thread is to stand still, and all on it")]
-async fn a_process_that_stood_still_past_its_lease_mints_nothing() {
+async fn a_process_stalled_past_its_machine_id_lease_mints_no_ids() {
     let lease = Duration::from_millis(200);
     let options = Options { slots: 0, lease, ..Options::default() };
     let store = Arc::new(MemoryStore::new());
@@ -35,7 +35,7 @@ async fn a_process_that_stood_still_past_its_lease_mints_nothing() {
     let refused = control.triggers.subscriptions.register(&tenant, "tests/orders").await;
     assert!(matches!(refused, Err(SubscriptionError::Store(_))), "{refused:?}");
     assert!(control.publishing.imports.ready().is_err());
-    // Once the number is its own again, it goes on.
+    // Once the lease is acquired again, the process mints IDs.
     let mut registered = control.triggers.subscriptions.register(&tenant, "tests/orders").await;
     while registered.is_err() {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -44,9 +44,9 @@ async fn a_process_that_stood_still_past_its_lease_mints_nothing() {
     control.close().await;
 }
 
-/// Whoever loses its machine number may get one that a process with another clock had before.
+/// A process that loses its machine ID may get one that a process with another clock used before.
 #[tokio::test(start_paused = true)]
-async fn ids_of_a_clock_that_was_ahead_are_not_minted_again_under_its_number() {
+async fn a_reused_machine_id_mints_no_ids_of_an_earlier_process_whose_clock_was_ahead() {
     const AHEAD: Duration = Duration::from_secs(300);
     const LEASE: Duration = Duration::from_secs(30);
     let database = Arc::new(SimClock::default());
@@ -57,7 +57,7 @@ async fn ids_of_a_clock_that_was_ahead_are_not_minted_again_under_its_number() {
         let options = Options { slots: 1, lease: LEASE, ..Options::default() };
         let control =
             ControlPlane::open(options, store.clone(), clock.clone()).await.expect("a control");
-        Plant::equipped(control, ToolRegistry::default().with(Noop))
+        TestPlane::with_tools(control, ToolRegistry::default().with(Noop))
     };
     let (fast, right) = (Arc::new(SimClock::default()), Arc::new(SimClock::default()));
     let first = open(&fast).await;

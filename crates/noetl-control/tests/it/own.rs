@@ -10,7 +10,7 @@ use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus};
 use noetl_test_app::FaultyStore;
 use serde_json::json;
 
-use crate::plant::{Gate, Plant, count};
+use crate::plane::{Gate, TestPlane, count};
 
 const CHILD: &str = "  - {step: end, tool: {kind: noop, result: {v: 7}}}\n";
 
@@ -20,39 +20,39 @@ fn head(path: &str) -> String {
     )
 }
 
-pub(crate) async fn register(plant: &Plant, path: &str, workflow: &str) {
+pub(crate) async fn register(plane: &TestPlane, path: &str, workflow: &str) {
     let text = format!("{}{workflow}", head(path));
-    plant.control.catalog.register(&plant.tenant, text, "playbook", false).await.unwrap();
+    plane.control.catalog.register(&plane.tenant, text, "playbook", false).await.unwrap();
 }
 
 /// Executions of a path.
-pub(crate) async fn rows_of(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
+pub(crate) async fn rows_of(plane: &TestPlane, path: &str) -> Vec<ExecutionRow> {
     let filter =
         ExecutionFilter { path: Some(path.to_owned()), limit: 100, ..ExecutionFilter::default() };
-    plant.control.journal.executions.list(&plant.tenant, &filter).await.unwrap()
+    plane.control.journal.executions.list(&plane.tenant, &filter).await.unwrap()
 }
 
 /// Executions of a path, once there are some.
-pub(crate) async fn of_path(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
+pub(crate) async fn of_path(plane: &TestPlane, path: &str) -> Vec<ExecutionRow> {
     for _ in 0..600 {
-        let found = rows_of(plant, path).await;
-        if !found.is_empty() {
-            return found;
+        let rows = rows_of(plane, path).await;
+        if !rows.is_empty() {
+            return rows;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("nothing of {path} was started");
 }
 
-async fn parked(plant: &Plant, id: ExecutionId) -> (CommandId, ParkReason) {
+async fn parked(plane: &TestPlane, id: ExecutionId) -> (CommandId, ParkReason) {
     for _ in 0..600 {
-        let log = plant.control.journal.executions.events(id, Seq::START, 1000).await.unwrap();
-        let found = log.iter().rev().find_map(|event| match &event.fact {
+        let log = plane.control.journal.executions.events(id, Seq::START, 1000).await.unwrap();
+        let reason = log.iter().rev().find_map(|event| match &event.fact {
             Fact::CommandParked { command, on, .. } => Some((*command, on.clone())),
             _ => None,
         });
-        if let Some(found) = found {
-            return found;
+        if let Some(reason) = reason {
+            return reason;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -64,94 +64,94 @@ async fn parked(plant: &Plant, id: ExecutionId) -> (CommandId, ParkReason) {
 async fn a_wait_continues_after_a_restart() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 2, &gate).await;
-    let id = plant
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    let id = plane
         .start(
             "  - {step: a, tool: {kind: wait, seconds: 0.3}, next: {arcs: [{step: b}]}}\n  \
              - {step: b, tool: {kind: noop}}\n",
         )
         .await;
-    parked(&plant, id).await;
-    plant.close().await;
-    let plant = Plant::open(&store, 2, &gate).await;
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    let log = plant.log(id).await;
+    parked(&plane, id).await;
+    plane.close().await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
+    let log = plane.log(id).await;
     assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandExpired { .. })), 0);
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_called_playbook_answers_across_shards() {
+async fn a_called_playbook_returns_its_result_across_shards() {
     let cluster = Arc::new(FaultyStore::default());
     let shards: Vec<_> = (0..3).map(|_| Arc::new(FaultyStore::default())).collect();
     let gate = Gate::new();
-    let plant = Plant::sharded(&cluster, &shards, 4, &gate).await;
-    register(&plant, "other/child", CHILD).await;
-    let id = plant
+    let plane = TestPlane::sharded(&cluster, &shards, 4, &gate).await;
+    register(&plane, "other/child", CHILD).await;
+    let id = plane
         .start(
             "  - {step: a, loop: {in: [1, 2, 3, 4, 5, 6], iterator: x, spec: {mode: parallel}}, \
              tool: {kind: playbook, path: other/child, return_step: end}}\n",
         )
         .await;
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    let log = plant.log(id).await;
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
+    let log = plane.log(id).await;
     let Some(Fact::PlaybookCompleted { result, .. }) = log.last().map(|event| &event.fact) else {
         panic!("it completed");
     };
     assert_eq!(result["stats"]["success"], json!(6));
     assert_eq!(result["results"][5]["v"], json!(7));
-    assert_eq!(of_path(&plant, "other/child").await.len(), 6, "each was started once");
-    plant.close().await;
+    assert_eq!(of_path(&plane, "other/child").await.len(), 6, "each was started once");
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_propagates_to_called_playbooks() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 2, &gate).await;
-    register(&plant, "other/held", "  - {step: a, tool: {kind: shell, command: x}}\n").await;
-    let id = plant
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    register(&plane, "other/held", "  - {step: a, tool: {kind: shell, command: x}}\n").await;
+    let id = plane
         .start("  - {step: a, tool: {kind: playbook, path: other/held, return_result: true}}\n")
         .await;
     gate.begun(1).await;
-    let child = of_path(&plant, "other/held").await[0].id;
-    plant.control.journal.executions.cancel(&plant.tenant, id, None).await.unwrap();
-    assert_eq!(plant.finished(child).await.status, ExecutionStatus::Cancelled);
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
-    plant.close().await;
+    let child = of_path(&plane, "other/held").await[0].id;
+    plane.control.journal.executions.cancel(&plane.tenant, id, None).await.unwrap();
+    assert_eq!(plane.finished(child).await.status, ExecutionStatus::Cancelled);
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Cancelled);
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_playbook_fails_the_call() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 2, &gate).await;
-    let id = plant
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    let id = plane
         .start("  - {step: a, tool: {kind: playbook, path: nobody/here, return_result: true}}\n")
         .await;
-    let row = plant.finished(id).await;
+    let row = plane.finished(id).await;
     assert_eq!(row.status, ExecutionStatus::Failed);
     let error = row.error.unwrap();
     assert!(error.contains("Playbook not found: nobody/here"), "{error}");
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_right_token_answers() {
+async fn an_answer_requires_the_right_token() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 2, &gate).await;
-    let id = plant.start("  - {step: a, tool: {kind: approval}}\n").await;
-    let (command, ParkReason::Callback(callback)) = parked(&plant, id).await else {
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    let id = plane.start("  - {step: a, tool: {kind: approval}}\n").await;
+    let (command, ParkReason::Callback(callback)) = parked(&plane, id).await else {
         panic!("it waits for an answer");
     };
-    let executions = &plant.control.journal.executions;
+    let executions = &plane.control.journal.executions;
     let yes = || Ok(json!({ "approved": true }));
     assert!(executions.answer(id, command, "guessed", yes()).await.is_err());
     executions.answer(id, command, &callback.token, yes()).await.unwrap();
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
     assert!(executions.answer(id, command, &callback.token, yes()).await.is_err(), "once");
-    plant.close().await;
+    plane.close().await;
 }
 
 // Real time: timers go by the store's clock.
@@ -159,20 +159,20 @@ async fn only_the_right_token_answers() {
 async fn a_step_past_its_timeout_fails_by_a_durable_timer() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 2, &gate).await;
-    let id = plant.start("  - {step: a, spec: {timeout: 200ms}, tool: {kind: approval}}\n").await;
-    let row = plant.finished(id).await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    let id = plane.start("  - {step: a, spec: {timeout: 200ms}, tool: {kind: approval}}\n").await;
+    let row = plane.finished(id).await;
     assert_eq!(row.status, ExecutionStatus::Failed);
     assert!(row.error.unwrap().starts_with("timeout: step 'a' took longer"));
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn ten_thousand_items_end_in_order() {
+async fn results_of_ten_thousand_items_are_in_order() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 64, &gate).await;
-    let catalog = plant
+    let plane = TestPlane::open(&store, 64, &gate).await;
+    let catalog = plane
         .register(
             "  - {step: a, loop: {in: 10000, iterator: x, spec: {mode: parallel, \
              max_in_flight: 64}}, tool: {kind: noop, result: '{{ x }}'}, \
@@ -182,13 +182,13 @@ async fn ten_thousand_items_end_in_order() {
         )
         .await;
     let request = StartRequest { catalog: Some(catalog), ..StartRequest::default() };
-    let started = plant.control.journal.executions.start(&plant.tenant, request).await.unwrap();
+    let started = plane.control.journal.executions.start(&plane.tenant, request).await.unwrap();
     let id = started.execution;
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    let log = plant.log(id).await;
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
+    let log = plane.log(id).await;
     let Some(Fact::PlaybookCompleted { result, .. }) = log.last().map(|event| &event.fact) else {
         panic!("it completed");
     };
     assert_eq!(*result, json!([10000, 9999, true]));
-    plant.close().await;
+    plane.close().await;
 }

@@ -7,15 +7,15 @@ use noetl_store::ExecutionStatus;
 use noetl_test_app::FaultyStore;
 use serde_json::json;
 
-use crate::plant::{Gate, Plant, count};
+use crate::plane::{Gate, TestPlane, count};
 
 /// Runs a workflow to its end; how it ended, and what each command answered by step.
 async fn run(workflow: &str) -> (ExecutionStatus, Map, Vec<noetl_model::Event>) {
-    let plant = Plant::open(&Arc::new(FaultyStore::default()), 2, &Gate::new()).await;
-    let id: ExecutionId = plant.start(workflow).await;
-    let row = plant.finished(id).await;
-    let log = plant.log(id).await;
-    plant.close().await;
+    let plane = TestPlane::open(&Arc::new(FaultyStore::default()), 2, &Gate::new()).await;
+    let id: ExecutionId = plane.start(workflow).await;
+    let row = plane.finished(id).await;
+    let log = plane.log(id).await;
+    plane.close().await;
     let answers = log.iter().filter_map(|event| match &event.fact {
         Fact::CallDone { step, data, .. } => Some((step.to_string(), data.clone())),
         _ => None,
@@ -94,7 +94,7 @@ async fn a_failed_pipeline_retains_values_set_by_its_tasks() {
 }
 
 #[tokio::test]
-async fn a_value_beside_the_log_is_read_by_the_task_that_names_it() {
+async fn a_blob_value_is_loaded_by_the_task_that_uses_it() {
     let (status, answers, _) = run("
   - step: start
     tool: {kind: python, code: x, input: {text: '{{ \"x\" * 70000 }}', n: 7}}
@@ -112,7 +112,7 @@ async fn a_value_beside_the_log_is_read_by_the_task_that_names_it() {
 }
 
 #[tokio::test]
-async fn a_loop_that_one_worker_runs_is_one_command() {
+async fn a_loop_run_by_one_worker_is_one_command() {
     for mode in ["sequential", "parallel"] {
         let (status, answers, log) = run(&format!("
   - step: start
@@ -137,7 +137,7 @@ async fn a_loop_that_one_worker_runs_is_one_command() {
 }
 
 #[tokio::test]
-async fn a_loop_of_pipelines_gives_the_same_with_a_command_for_each_item() {
+async fn a_loop_of_pipelines_has_equal_results_with_one_command_per_item() {
     let (status, answers, log) = run("
   - step: start
     loop: {in: [3, 4], iterator: x, spec: {mode: parallel}}

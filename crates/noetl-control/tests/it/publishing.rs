@@ -46,7 +46,7 @@ struct Tailing {
 }
 
 impl Tailing {
-    /// How often this was counted, whatever the type of event.
+    /// Returns the value of a counter, summed over event types.
     fn count(&self, name: &str) -> u64 {
         let page = self.metrics.text();
         let lines = page.lines().filter(|line| line.starts_with(&format!("{name}{{")));
@@ -82,12 +82,12 @@ async fn follows(store: &impl CursorStore) {
     until("the cursor", async || matches!(store.cursor(CURSOR).await, Ok(Some(_)))).await;
 }
 
-async fn kept(bus: &MemoryStream, count: usize) -> Vec<StoredMessage> {
+async fn until_published(bus: &MemoryStream, count: usize) -> Vec<StoredMessage> {
     until("the messages", async || bus.kept().len() >= count).await;
     bus.kept()
 }
 
-/// The ids of these events as messages have them: what a worker said has its execution's beside it.
+/// Returns the message IDs of these events. The ID of a reported event includes the execution ID.
 fn ids(story: &Story, places: std::ops::RangeInclusive<u64>) -> Vec<String> {
     let id = |place: u64| match place {
         1..=3 => story.event_at(place).to_string(),
@@ -96,12 +96,12 @@ fn ids(story: &Story, places: std::ops::RangeInclusive<u64>) -> Vec<String> {
     places.map(id).collect()
 }
 
-fn found(kept: &[StoredMessage]) -> Vec<&str> {
-    kept.iter().map(|kept| &*kept.id).collect()
+fn ids_of(messages: &[StoredMessage]) -> Vec<&str> {
+    messages.iter().map(|message| &*message.id).collect()
 }
 
 #[tokio::test]
-async fn rows_from_the_start_on_are_published_in_order_and_once() {
+async fn rows_committed_after_the_start_are_published_once_in_order() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -110,9 +110,9 @@ async fn rows_from_the_start_on_are_published_in_order_and_once() {
     for round in 0..20 {
         write(&*store, story.then(vec![said(&round.to_string())])).await;
     }
-    let messages = kept(&bus, 20).await;
-    assert_eq!(found(&messages), ids(&story, 4..=23), "what was there before is not");
-    assert!(messages.iter().all(|kept| kept.subject == "noetl.events.progress"));
+    let messages = until_published(&bus, 20).await;
+    assert_eq!(ids_of(&messages), ids(&story, 4..=23), "what was there before is not");
+    assert!(messages.iter().all(|message| message.subject == "noetl.events.progress"));
     let body: Value = serde_json::from_slice(&messages[0].payload).expect("JSON");
     assert_eq!(body["result"]["context"]["text"], "0", "{body}");
     assert_eq!(bus.settings(), Some(options().stream()));
@@ -124,18 +124,18 @@ async fn rows_from_the_start_on_are_published_in_order_and_once() {
 }
 
 #[tokio::test]
-async fn a_backfill_begins_with_the_first_row() {
+async fn a_backfill_starts_at_the_first_row() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let publishing = start(&backfill(), &store, &bus);
     write(&*store, story.then(vec![said("more")])).await;
-    assert_eq!(found(&kept(&bus, 4).await), ids(&story, 1..=4));
+    assert_eq!(ids_of(&until_published(&bus, 4).await), ids(&story, 1..=4));
     publishing.close().await;
     // The second time the cursor counts, and not the setting.
     let publishing = start(&backfill(), &store, &bus);
     write(&*store, story.then(vec![said("again")])).await;
-    assert_eq!(found(&kept(&bus, 5).await), ids(&story, 1..=5));
+    assert_eq!(ids_of(&until_published(&bus, 5).await), ids(&story, 1..=5));
     assert_eq!(publishing.published(), 1);
     publishing.close().await;
 }
@@ -150,7 +150,7 @@ async fn events_committed_during_a_bus_outage_are_published_afterwards() {
     write(&*store, story.start()).await;
     until("its age", async || publishing.metrics.stream_lag_seconds.get() > 0.0).await;
     bus.set_connected(true);
-    assert_eq!(found(&kept(&bus, 3).await), ids(&story, 1..=3));
+    assert_eq!(ids_of(&until_published(&bus, 3).await), ids(&story, 1..=3));
     publishing.close().await;
 }
 
@@ -165,12 +165,12 @@ async fn a_restart_during_a_bus_outage_skips_nothing() {
     write(&*store, story.start()).await;
     bus.set_connected(true);
     let second = start(&options(), &store, &bus);
-    assert_eq!(found(&kept(&bus, 3).await), ids(&story, 1..=3));
+    assert_eq!(ids_of(&until_published(&bus, 3).await), ids(&story, 1..=3));
     second.close().await;
 }
 
 #[tokio::test]
-async fn answers_that_are_lost_are_asked_for_again() {
+async fn events_with_lost_acks_are_published_again() {
     for answers in 0..9 {
         let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
         let mut story = Story::new(10);
@@ -184,18 +184,18 @@ async fn answers_that_are_lost_are_asked_for_again() {
         assert!(store.cursor(CURSOR).await.expect("a read") < Some(9), "{answers}");
         bus.set_connected(true);
         until("the end", async || store.cursor(CURSOR).await.expect("a read") == Some(9)).await;
-        assert_eq!(found(&bus.kept()), ids(&story, 1..=9), "{answers}");
+        assert_eq!(ids_of(&bus.kept()), ids(&story, 1..=9), "{answers}");
         assert_eq!(publishing.published(), 9, "{answers}");
         publishing.close().await;
     }
 }
 
 #[tokio::test]
-async fn a_process_that_dies_between_publishing_and_its_cursor_repeats_and_loses_nothing() {
+async fn a_crash_before_the_cursor_update_loses_and_duplicates_no_events() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
-    // Everything is kept and no answer comes: the cursor stays where it was.
+    // All messages are stored without acks: the cursor doesn't move.
     bus.leave_after(0);
     let dies = start(&backfill(), &store, &bus);
     until("the loss", async || !bus.is_connected()).await;
@@ -205,12 +205,12 @@ async fn a_process_that_dies_between_publishing_and_its_cursor_repeats_and_loses
     bus.set_connected(true);
     let next = start(&options(), &store, &bus);
     until("the end", async || store.cursor(CURSOR).await.expect("a read") == Some(3)).await;
-    assert_eq!(found(&bus.kept()), ids(&story, 1..=3));
+    assert_eq!(ids_of(&bus.kept()), ids(&story, 1..=3));
     next.close().await;
 }
 
 #[tokio::test]
-async fn a_row_that_is_refused_is_skipped_and_counted() {
+async fn a_rejected_event_is_skipped_and_counted() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -220,7 +220,7 @@ async fn a_row_that_is_refused_is_skipped_and_counted() {
     until("the end", async || store.cursor(CURSOR).await.expect("a read") == Some(6)).await;
     let mut expected = ids(&story, 1..=6);
     expected.remove(4);
-    assert_eq!(found(&bus.kept()), expected);
+    assert_eq!(ids_of(&bus.kept()), expected);
     assert_eq!(publishing.metrics.stream_skipped.with_label_values(&["progress"]).get(), 1);
     publishing.close().await;
 }
@@ -234,8 +234,8 @@ async fn a_large_row_is_published_by_reference_without_delaying_others() {
     write(&*store, story.then(vec![said(&"x".repeat(5 << 20))])).await;
     write(&*store, story.then(vec![said("small")])).await;
     let publishing = start(&backfill(), &store, &bus);
-    let messages = kept(&bus, 5).await;
-    assert_eq!(found(&messages), ids(&story, 1..=5));
+    let messages = until_published(&bus, 5).await;
+    assert_eq!(ids_of(&messages), ids(&story, 1..=5));
     assert!(messages[3].payload.len() < 900 * 1024);
     let body: Value = serde_json::from_slice(&messages[3].payload).expect("JSON");
     let reference = &body["result"]["reference"];
@@ -247,7 +247,7 @@ async fn a_large_row_is_published_by_reference_without_delaying_others() {
 }
 
 #[tokio::test]
-async fn a_type_that_is_no_subject_is_made_one() {
+async fn an_event_type_invalid_as_a_subject_is_escaped() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -258,28 +258,28 @@ async fn a_type_that_is_no_subject_is_made_one() {
     }
     let publishing = start(&backfill(), &store, &bus);
     let subjects: Vec<String> =
-        kept(&bus, 6).await.into_iter().map(|kept| kept.subject).skip(3).collect();
+        until_published(&bus, 6).await.into_iter().map(|message| message.subject).skip(3).collect();
     assert_eq!(subjects, ["noetl.events._a_b_", "noetl.events._", "noetl.events.a._._"]);
     publishing.close().await;
 }
 
 #[tokio::test]
-async fn a_deleted_stream_is_made_again() {
+async fn a_deleted_stream_is_recreated() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let publishing = start(&options(), &store, &bus);
     follows(&*store).await;
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
-    kept(&bus, 3).await;
+    until_published(&bus, 3).await;
     bus.delete();
     write(&*store, story.then(vec![said("more")])).await;
-    assert_eq!(found(&kept(&bus, 1).await), ids(&story, 4..=4));
+    assert_eq!(ids_of(&until_published(&bus, 1).await), ids(&story, 4..=4));
     assert_eq!(bus.settings(), Some(options().stream()));
     publishing.close().await;
 }
 
 #[tokio::test]
-async fn an_unavailable_store_is_waited_for() {
+async fn publishing_resumes_after_a_store_outage() {
     let (store, bus) = (Arc::new(FaultyStore::default()), Arc::new(MemoryStream::new()));
     store.set_down(true);
     let publishing = start(&options(), &store, &bus);
@@ -288,11 +288,11 @@ async fn an_unavailable_store_is_waited_for() {
     follows(&*store).await;
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
-    kept(&bus, 3).await;
+    until_published(&bus, 3).await;
     store.set_down(true);
     tokio::time::sleep(Duration::from_millis(20)).await;
     store.set_down(false);
     write(&*store, story.then(vec![said("more")])).await;
-    assert_eq!(found(&kept(&bus, 4).await), ids(&story, 1..=4));
+    assert_eq!(ids_of(&until_published(&bus, 4).await), ids(&story, 1..=4));
     publishing.close().await;
 }

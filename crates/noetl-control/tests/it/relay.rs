@@ -35,7 +35,7 @@ fn start_counted(
 }
 
 #[tokio::test]
-async fn the_outbox_is_emptied_in_its_order() {
+async fn outbox_rows_are_published_in_order() {
     let (store, bus) = (store(Duration::from_secs(60)), Arc::new(MemoryStream::new()));
     let relay = start(&store, &bus);
     let mut story = Story::new(10);
@@ -44,10 +44,10 @@ async fn the_outbox_is_emptied_in_its_order() {
         write(&*store, story.then(vec![said(&round.to_string())])).await;
     }
     until("all messages", async || bus.kept().len() == 13).await;
-    let kept = bus.kept();
-    assert_eq!(kept[0].id, story.event_at(1).to_string());
-    assert_eq!(kept[12].id, format!("{}:{}", story.event_at(13), story.id()));
-    assert_eq!(kept[12].subject, "noetl.events.progress");
+    let messages = bus.kept();
+    assert_eq!(messages[0].id, story.event_at(1).to_string());
+    assert_eq!(messages[12].id, format!("{}:{}", story.event_at(13), story.id()));
+    assert_eq!(messages[12].subject, "noetl.events.progress");
     until("their marks", async || {
         store.purge_published(Duration::ZERO).await.expect("a count") > 0
             || store.pending().await.expect("a count") == 0
@@ -69,7 +69,7 @@ async fn rows_claimed_by_a_dead_publisher_are_published_after_the_claim_expires(
 }
 
 #[tokio::test]
-async fn a_message_without_an_answer_is_published_again_and_kept_once() {
+async fn a_message_without_an_ack_is_published_again_and_deduplicated() {
     let (store, bus) = (store(Duration::from_millis(50)), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -89,7 +89,7 @@ async fn a_message_without_an_answer_is_published_again_and_kept_once() {
 }
 
 #[tokio::test]
-async fn a_rejected_row_waits_without_delaying_others() {
+async fn a_rejected_row_is_retried_without_delaying_others() {
     let (store, bus) = (store(Duration::from_secs(60)), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     bus.refuse(&story.event_at(2).to_string());
@@ -98,7 +98,7 @@ async fn a_rejected_row_waits_without_delaying_others() {
     let relay = start(&store, &bus);
     until("the others", async || bus.kept().len() == 3).await;
     relay.close().await;
-    // It failed, is kept with what was said of it, and comes back after a second at the earliest.
+    // The row failed, keeps its error, and is retried after one second at the earliest.
     assert_eq!(store.pending().await.expect("a count"), 0);
     until("its time", async || store.pending().await.expect("a count") == 1).await;
     let waiting = store.claim(10).await.expect("rows");
@@ -107,7 +107,7 @@ async fn a_rejected_row_waits_without_delaying_others() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_refused_again_and_again_is_skipped_and_counted() {
+async fn a_repeatedly_rejected_row_is_skipped_and_counted() {
     let hand = Arc::new(HandClock::default());
     let store = MemoryStore::new().with_clock(StoreClock::new(hand.clone()));
     let lease = Duration::from_secs(1_000_000);
@@ -124,14 +124,14 @@ async fn a_row_that_is_refused_again_and_again_is_skipped_and_counted() {
     })
     .await;
     relay.close().await;
-    // All are over, so nobody who counts what waits is told that something does.
+    // All rows are finished, so the pending count is zero.
     hand.pass(lease);
     assert_eq!(store.pending().await.expect("a count"), 0);
     assert_eq!(bus.kept().len(), 2);
 }
 
 #[tokio::test]
-async fn a_row_without_any_form_that_fits_is_skipped_at_once() {
+async fn a_row_too_large_in_every_form_is_skipped_at_once() {
     let store = store(Duration::from_secs(60));
     let bus = Arc::new(MemoryStream::new().with_payload_max(10));
     let metrics = Arc::new(Metrics::new());

@@ -1,4 +1,4 @@
-//! Logs folded to any event, in pages, from kept states, and for those they belong to.
+//! Replay of logs to any event: in pages, from snapshots, and per tenant.
 
 mod bounds;
 
@@ -20,7 +20,7 @@ use noetl_test_app::FaultyStore;
 use noetl_views::{Replay, ReplayRequest, Replayed};
 use serde_json::json;
 
-use crate::plant::{Gate, Plant};
+use crate::plane::{Gate, TestPlane};
 
 const KEPT: &str = "replay_state";
 
@@ -37,13 +37,13 @@ fn all_of(execution: ExecutionId) -> ReplayRequest {
 }
 
 /// A control plane that drives nothing, for logs that a test writes.
-async fn plant(store: &Arc<FaultyStore>) -> Plant {
+async fn plane(store: &Arc<FaultyStore>) -> TestPlane {
     let options = Options { slots: 0, resume: false, ..Options::default() };
-    Plant::with(store, options, &Gate::new()).await
+    TestPlane::with(store, options, &Gate::new()).await
 }
 
-async fn replayed(plant: &Plant, request: &ReplayRequest) -> Replayed {
-    plant.control.views.replay.state(request).await.unwrap()
+async fn replayed(plane: &TestPlane, request: &ReplayRequest) -> Replayed {
+    plane.control.views.replay.state(request).await.unwrap()
 }
 
 /// A log of so many rows, and its story.
@@ -63,7 +63,7 @@ async fn grow(store: &FaultyStore, story: &mut Story, rows: usize) {
     }
 }
 
-/// What the engine folds of everything in the store, without pages and kept states.
+/// Folds the whole log in the store without pages or snapshots.
 async fn folded(
     store: &FaultyStore,
     id: ExecutionId,
@@ -83,18 +83,18 @@ async fn folded(
     state
 }
 
-async fn kept(store: &FaultyStore, id: ExecutionId) -> Option<Snapshot> {
+async fn stored_snapshot(store: &FaultyStore, id: ExecutionId) -> Option<Snapshot> {
     store.snapshot(&Tenant::default(), KEPT, &format!("execution/{id}/all")).await.unwrap()
 }
 
-/// Changes the kept state so that a fold from it can be told from any other.
+/// Changes the snapshot so that a replay from it is distinguishable.
 async fn mark(store: &FaultyStore, id: ExecutionId) {
     let (tenant, name) = (Tenant::default(), format!("execution/{id}/all"));
-    let found = kept(store, id).await.expect("a kept state");
-    let mut body: Value = serde_json::from_str(&found.body).unwrap();
+    let snapshot = stored_snapshot(store, id).await.expect("a kept state");
+    let mut body: Value = serde_json::from_str(&snapshot.body).unwrap();
     body["execution"]["last_node_name"] = json!("marked");
     store.forget(&tenant, KEPT, &name).await.unwrap();
-    let marked = Snapshot::new(found.version, body.to_string(), found.meta);
+    let marked = Snapshot::new(snapshot.version, body.to_string(), snapshot.meta);
     assert!(store.save(&tenant, KEPT, &name, marked).await.unwrap());
 }
 
@@ -103,16 +103,16 @@ fn is_marked(replayed: &Replayed) -> bool {
 }
 
 #[tokio::test]
-async fn a_native_execution_fills_the_replay_state() {
+async fn a_native_execution_sets_every_field_of_the_replay_state() {
     let store = Arc::new(FaultyStore::default());
-    let plant = Plant::open(&store, 2, &Gate::new()).await;
+    let plane = TestPlane::open(&store, 2, &Gate::new()).await;
     let large = "  - step: make\n    tool: {kind: python, code: x, input: {text: '{{ \"x\" * 70000 }}', n: 7}}\n    \
                  next: {arcs: [{step: end}]}\n  - step: end\n    tool: {kind: noop}\n";
-    let id = plant.start(large).await;
-    plant.finished(id).await;
+    let id = plane.start(large).await;
+    plane.finished(id).await;
     let request = ReplayRequest { resolve_payloads: true, ..all_of(id) };
-    let Replayed { state, is_truncated, payloads } = replayed(&plant, &request).await;
-    let log = plant.log(id).await;
+    let Replayed { state, is_truncated, payloads } = replayed(&plane, &request).await;
+    let log = plane.log(id).await;
     assert!(!is_truncated);
     assert_eq!(state.event_count, u64::try_from(log.len()).unwrap());
     assert_eq!(state.last_event_id, log.iter().map(|event| event.id.get()).max());
@@ -128,21 +128,21 @@ async fn a_native_execution_fills_the_replay_state() {
     let [reference] = &*state.execution.payload_refs else { panic!("{state:?}") };
     assert_eq!(reference.summary.media_type.as_deref(), Some("application/json"));
     let payloads = payloads.expect("they were asked for");
-    let found = &payloads.payload_resolution[0];
-    assert_eq!(found.label.scope, "execution");
-    assert_eq!(found.label.event_id, Some(reference.event_id));
-    assert!(found.resolution.resolved, "{found:?}");
-    assert_eq!(found.resolution.locator, reference.summary.sha256);
-    assert_eq!(found.resolution.value_type, Some("object"));
-    assert!(found.resolution.size_bytes.unwrap() > 70_000);
+    let resolution = &payloads.payload_resolution[0];
+    assert_eq!(resolution.label.scope, "execution");
+    assert_eq!(resolution.label.event_id, Some(reference.event_id));
+    assert!(resolution.resolution.resolved, "{resolution:?}");
+    assert_eq!(resolution.resolution.locator, reference.summary.sha256);
+    assert_eq!(resolution.resolution.value_type, Some("object"));
+    assert!(resolution.resolution.size_bytes.unwrap() > 70_000);
     assert!(payloads.payload_resolution_summary.all_resolved);
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn a_report_about_a_command_is_found_with_the_command() {
+async fn a_report_about_a_command_is_attached_to_the_command() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let command = story.command_at(3);
@@ -158,81 +158,81 @@ async fn a_report_about_a_command_is_found_with_the_command() {
         columns: None,
     };
     write(&*store, story.then(vec![Fact::Reported(Box::new(report))])).await;
-    let state = replayed(&plant, &all_of(story.id())).await.state;
+    let state = replayed(&plane, &all_of(story.id())).await.state;
     assert_eq!(state.commands.keys().collect::<Vec<_>>(), [&command.to_string()]);
     assert_eq!(state.commands[&command.to_string()].status, "ALIVE");
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn every_cut_is_the_fold_of_the_events_before_it() {
+async fn every_cut_equals_the_fold_of_the_events_before_it() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     let story = long(&store, 12_345).await;
     let id = story.id();
     let cuts = [1, 4_999, 5_000, 5_001, 10_000, 12_344, 12_345, 20_000];
     for place in cuts {
         let until = ReadBound::Event(story.event_at(place));
-        let found = replayed(&plant, &ReplayRequest { until, ..all_of(id) }).await;
-        assert_eq!(found.state, folded(&store, id, until, usize::MAX).await, "until {place}");
-        assert!(!found.is_truncated);
+        let replay = replayed(&plane, &ReplayRequest { until, ..all_of(id) }).await;
+        assert_eq!(replay.state, folded(&store, id, until, usize::MAX).await, "until {place}");
+        assert!(!replay.is_truncated);
 
         let limited = ReplayRequest { limit: Some(place), ..all_of(id) };
-        let found = replayed(&plant, &limited).await;
+        let replay = replayed(&plane, &limited).await;
         let limit = usize::try_from(place).unwrap();
-        assert_eq!(found.state, folded(&store, id, ReadBound::End, limit).await, "limit {place}");
-        assert_eq!(found.is_truncated, place < 12_345, "limit {place}");
+        assert_eq!(replay.state, folded(&store, id, ReadBound::End, limit).await, "limit {place}");
+        assert_eq!(replay.is_truncated, place < 12_345, "limit {place}");
     }
     let log = store.read(id, noetl_model::Seq(6_000), 1).await.unwrap();
     let until = ReadBound::Time(log[0].at);
-    let found = replayed(&plant, &ReplayRequest { until, ..all_of(id) }).await;
-    assert_eq!(found.state.event_count, 6_001);
-    assert_eq!(found.state, folded(&store, id, until, usize::MAX).await);
-    plant.close().await;
+    let replay = replayed(&plane, &ReplayRequest { until, ..all_of(id) }).await;
+    assert_eq!(replay.state.event_count, 6_001);
+    assert_eq!(replay.state, folded(&store, id, until, usize::MAX).await);
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn a_long_fold_is_kept_and_gone_on_from() {
+async fn a_long_replay_stores_a_snapshot_and_resumes_from_it() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     let mut story = long(&store, 9_999).await;
     let id = story.id();
-    replayed(&plant, &all_of(id)).await;
-    assert_eq!(kept(&store, id).await, None, "too few rows to be worth it");
+    replayed(&plane, &all_of(id)).await;
+    assert_eq!(stored_snapshot(&store, id).await, None, "too few rows to be worth it");
     grow(&store, &mut story, 2_000).await;
     let cut = ReplayRequest { limit: Some(11_000), ..all_of(id) };
-    replayed(&plant, &cut).await;
+    replayed(&plane, &cut).await;
     let until = ReadBound::Event(story.event_at(11_000));
-    replayed(&plant, &ReplayRequest { until, ..all_of(id) }).await;
-    assert_eq!(kept(&store, id).await, None, "they are not the whole log");
+    replayed(&plane, &ReplayRequest { until, ..all_of(id) }).await;
+    assert_eq!(stored_snapshot(&store, id).await, None, "they are not the whole log");
     let whole = ReplayRequest { projection: Projection::Loop, ..all_of(id) };
-    let first = replayed(&plant, &whole).await;
-    let snapshot = kept(&store, id).await.expect("a kept state");
+    let first = replayed(&plane, &whole).await;
+    let snapshot = stored_snapshot(&store, id).await.expect("a kept state");
     assert_eq!(snapshot.version, story.event_at(11_999).get());
     assert_eq!(snapshot.meta["rows"], 11_999);
-    assert_eq!(replayed(&plant, &whole).await.state, first.state, "to the checksum");
+    assert_eq!(replayed(&plane, &whole).await.state, first.state, "to the checksum");
     assert_eq!(first.state.projection, Projection::Loop);
 
     grow(&store, &mut story, 700).await;
-    let found = replayed(&plant, &all_of(id)).await;
-    assert_eq!(found.state, folded(&store, id, ReadBound::End, usize::MAX).await);
+    let replay = replayed(&plane, &all_of(id)).await;
+    assert_eq!(replay.state, folded(&store, id, ReadBound::End, usize::MAX).await);
     mark(&store, id).await;
-    assert!(is_marked(&replayed(&plant, &all_of(id)).await), "it began at the kept state");
-    let advanced = plant.control.views.replay.advance(id).await.unwrap().expect("events");
+    assert!(is_marked(&replayed(&plane, &all_of(id)).await), "it began at the kept state");
+    let advanced = plane.control.views.replay.advance(id).await.unwrap().expect("events");
     assert_eq!(advanced.state.execution.last_node_name.as_deref(), Some("marked"));
     assert_eq!((advanced.events, advanced.version), (12_699, story.event_at(12_699)));
     let start_meta = advanced.start_meta.expect("the beginning's");
     assert_eq!(start_meta["execution_pool"], "gpu", "also of a fold that did not read it");
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn a_snapshot_beyond_the_request_is_not_used() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     let story = long(&store, 10_500).await;
     let id = story.id();
-    replayed(&plant, &all_of(id)).await;
+    replayed(&plane, &all_of(id)).await;
     mark(&store, id).await;
     let at = |place: u64| store.read(id, noetl_model::Seq(place - 1), 1);
     let (last, before) = (at(10_500).await.unwrap()[0].at, at(10_499).await.unwrap()[0].at);
@@ -247,40 +247,40 @@ async fn a_snapshot_beyond_the_request_is_not_used() {
         (ReplayRequest { organization: "acme".into(), ..all_of(id) }, false),
         (ReplayRequest { tenant: Tenant::new("acme"), ..all_of(id) }, false),
     ] {
-        assert_eq!(is_marked(&replayed(&plant, &request).await), uses, "{request:?}");
+        assert_eq!(is_marked(&replayed(&plane, &request).await), uses, "{request:?}");
     }
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn a_late_row_with_a_small_id_puts_a_kept_state_out_of_use() {
+async fn a_late_row_with_a_small_id_invalidates_a_snapshot() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     let mut story = long(&store, 10_500).await;
     let id = story.id();
-    replayed(&plant, &all_of(id)).await;
+    replayed(&plane, &all_of(id)).await;
     mark(&store, id).await;
     let mut late = story.then(vec![said("late")]);
     let early = Event { id: EventId::new(5), ..Event::clone(&late.events[0]) };
     late.events[0] = Arc::new(early);
     write(&*store, late).await;
-    let found = replayed(&plant, &all_of(id)).await;
-    assert_eq!(found.state.event_count, 10_501);
-    assert_eq!(found.state, folded(&store, id, ReadBound::End, usize::MAX).await);
-    let snapshot = kept(&store, id).await.expect("a kept state");
+    let replay = replayed(&plane, &all_of(id)).await;
+    assert_eq!(replay.state.event_count, 10_501);
+    assert_eq!(replay.state, folded(&store, id, ReadBound::End, usize::MAX).await);
+    let snapshot = stored_snapshot(&store, id).await.expect("a kept state");
     assert_eq!(snapshot.meta["rows"], 10_501, "the old one gave way, at the same version");
-    assert_eq!(replayed(&plant, &all_of(id)).await.state, found.state);
-    plant.close().await;
+    assert_eq!(replayed(&plane, &all_of(id)).await.state, replay.state);
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn a_damaged_or_foreign_snapshot_is_ignored() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     let story = long(&store, 10_500).await;
     let id = story.id();
-    let right = replayed(&plant, &all_of(id)).await.state;
-    let good = kept(&store, id).await.expect("a kept state");
+    let right = replayed(&plane, &all_of(id)).await.state;
+    let good = stored_snapshot(&store, id).await.expect("a kept state");
     let mut of_another: Value = serde_json::from_str(&good.body).unwrap();
     of_another["execution_id"] = json!(11);
     let mut shorter: Value = serde_json::from_str(&good.body).unwrap();
@@ -299,54 +299,54 @@ async fn a_damaged_or_foreign_snapshot_is_ignored() {
         store.forget(&tenant, KEPT, &name).await.unwrap();
         let bad = Snapshot::new(good.version, body, meta);
         assert!(store.save(&tenant, KEPT, &name, bad.clone()).await.unwrap());
-        assert_eq!(replayed(&plant, &all_of(id)).await.state, right, "{}", bad.meta);
+        assert_eq!(replayed(&plane, &all_of(id)).await.state, right, "{}", bad.meta);
     }
-    plant.close().await;
+    plane.close().await;
 }
 
 /// A state may outlive its execution when both go at the same moment.
 #[tokio::test]
-async fn a_kept_state_of_an_execution_that_is_gone_is_not_used() {
+async fn a_snapshot_of_a_purged_execution_is_ignored() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     let id = long(&store, 10_500).await.id();
-    replayed(&plant, &all_of(id)).await;
-    let left = kept(&store, id).await.expect("a kept state");
+    replayed(&plane, &all_of(id)).await;
+    let left = stored_snapshot(&store, id).await.expect("a kept state");
     let gone = ExecutionId::new(77);
     let body = left.body.replace("\"execution_id\":10,", "\"execution_id\":77,");
     let snapshot = Snapshot::new(left.version, body, left.meta);
     let saved = store.save(&Tenant::default(), KEPT, "execution/77/all", snapshot).await;
     assert!(saved.unwrap());
-    assert_eq!(replayed(&plant, &all_of(gone)).await.state.event_count, 0);
-    assert!(plant.control.views.replay.advance(gone).await.unwrap().is_none());
-    plant.close().await;
+    assert_eq!(replayed(&plane, &all_of(gone)).await.state.event_count, 0);
+    assert!(plane.control.views.replay.advance(gone).await.unwrap().is_none());
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn another_tenants_log_and_a_missing_one_are_empty() {
+async fn logs_of_another_tenant_and_missing_logs_are_empty() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     write(&*store, Story::new(10).of("acme").start()).await;
     let id = ExecutionId::new(10);
     let theirs = ReplayRequest { tenant: Tenant::new("acme"), ..all_of(id) };
-    assert_eq!(replayed(&plant, &theirs).await.state.event_count, 3);
+    assert_eq!(replayed(&plane, &theirs).await.state.event_count, 3);
     let elsewhere = ReplayRequest { organization: "lab".into(), ..theirs.clone() };
     for request in [all_of(id), elsewhere, all_of(ExecutionId::new(-1))] {
-        let found = replayed(&plant, &request).await;
-        assert_eq!((found.state.event_count, found.is_truncated), (0, false));
-        assert_eq!(found.state.execution.status, "UNKNOWN");
-        assert!(found.state.checksum.is_some() && found.state.projection_checksums.is_some());
+        let replay = replayed(&plane, &request).await;
+        assert_eq!((replay.state.event_count, replay.is_truncated), (0, false));
+        assert_eq!(replay.state.execution.status, "UNKNOWN");
+        assert!(replay.state.checksum.is_some() && replay.state.projection_checksums.is_some());
     }
-    assert!(plant.control.views.replay.advance(ExecutionId::new(-1)).await.unwrap().is_none());
-    let advanced = plant.control.views.replay.advance(id).await.unwrap().expect("events");
+    assert!(plane.control.views.replay.advance(ExecutionId::new(-1)).await.unwrap().is_none());
+    let advanced = plane.control.views.replay.advance(id).await.unwrap().expect("events");
     assert_eq!((advanced.events, &*advanced.state.tenant_id), (3, "acme"));
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn the_life_of_a_subscription_replays_for_its_tenant_only() {
+async fn subscription_events_replay_only_for_their_tenant() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     let acme = Tenant::new("acme");
     let new = NewSubscription {
         id: SubscriptionId::new(50),
@@ -356,16 +356,16 @@ async fn the_life_of_a_subscription_replays_for_its_tenant_only() {
     };
     store.register_subscription(&acme, new).await.unwrap();
     let theirs = ReplayRequest { tenant: acme, ..all_of(ExecutionId::new(50)) };
-    let state = replayed(&plant, &theirs).await.state;
+    let state = replayed(&plane, &theirs).await.state;
     assert_eq!(state.last_event_type.as_deref(), Some("subscription.registered"));
-    assert_eq!(replayed(&plant, &all_of(ExecutionId::new(50))).await.state.event_count, 0);
-    plant.close().await;
+    assert_eq!(replayed(&plane, &all_of(ExecutionId::new(50))).await.state.event_count, 0);
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn references_are_resolved_once_and_missing_values_are_reported() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     let mut story = Story::new(10);
     let data = json!({"rows": [{"b": 1, "a": 2}, {}]});
     let summary = ResultSummary {
@@ -385,12 +385,12 @@ async fn references_are_resolved_once_and_missing_values_are_reported() {
     let own = "noetl://execution/10/result/a/b/5";
     let in_objects = "noetl://default/shop/results/10/load/0/1/2";
     let others = "noetl://acme/shop/results/10/load/0/1/2";
-    let kept = "project=shop/execution=10/results/load/0/1/2.json";
-    plant
+    let object_key = "project=shop/execution=10/results/load/0/1/2.json";
+    plane
         .control
         .data
         .objects
-        .put(None, kept, "application/json", b"[1, 2, 3]".to_vec())
+        .put(None, object_key, "application/json", b"[1, 2, 3]".to_vec())
         .await
         .unwrap();
     let carrying = |reference: Value, meta: Value| {
@@ -416,8 +416,8 @@ async fn references_are_resolved_once_and_missing_values_are_reported() {
     let append: Append = story.then(facts);
     write(&*store, append).await;
     let request = ReplayRequest { resolve_payloads: true, ..all_of(story.id()) };
-    let found = replayed(&plant, &request).await;
-    let shown = serde_json::to_value(found.payloads.expect("they were asked for")).unwrap();
+    let replay = replayed(&plane, &request).await;
+    let shown = serde_json::to_value(replay.payloads.expect("they were asked for")).unwrap();
     let rows = shown["payload_resolution"].as_array().unwrap();
     let what: Vec<_> = rows
         .iter()
@@ -468,19 +468,19 @@ async fn references_are_resolved_once_and_missing_values_are_reported() {
     assert_eq!(summary["all_resolved"], false);
     let checksum = noetl_engine::replay::Checksum::of_value(&shown["payload_resolution"]).value;
     assert_eq!(summary["checksum"], checksum);
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn an_unavailable_store_is_an_error() {
     let store = Arc::new(FaultyStore::default());
-    let plant = plant(&store).await;
+    let plane = plane(&store).await;
     let story = long(&store, 10).await;
-    let replay: Replay = plant.control.views.replay.clone();
+    let replay: Replay = plane.control.views.replay.clone();
     store.set_down(true);
     assert!(replay.state(&all_of(story.id())).await.is_err());
     assert!(replay.advance(story.id()).await.is_err());
     store.set_down(false);
     assert!(replay.state(&all_of(story.id())).await.is_ok());
-    plant.close().await;
+    plane.close().await;
 }

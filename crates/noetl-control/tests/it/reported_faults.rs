@@ -14,14 +14,14 @@ use noetl_test_app::{CommitFault, FaultyStore, SimClock};
 use noetl_tools::{Noop, Tool, ToolCall, ToolRegistry};
 
 use crate::own::register;
-use crate::plant::{Gate, Plant, count};
+use crate::plane::{Gate, TestPlane, count};
 
 /// A step that runs until it is let go, and two after it.
 const WORK: &str = "  - {step: a, tool: {kind: shell, command: x}, next: {arcs: [{step: b}]}}\n  \
                     - {step: b, tool: {kind: noop}, next: {arcs: [{step: c}]}}\n  \
                     - {step: c, tool: {kind: noop, result: 7}}\n";
 
-/// How a log ends: which steps were left, in order, and with what.
+/// Returns the exited steps of a log in order, and its result.
 fn end(log: &[Event]) -> (Vec<String>, Option<Value>) {
     let left = log.iter().filter_map(|event| match &event.fact {
         Fact::StepExited { step, .. } => Some(step.to_string()),
@@ -34,15 +34,15 @@ fn end(log: &[Event]) -> (Vec<String>, Option<Value>) {
     (left.collect(), result)
 }
 
-/// How [`WORK`] ends when nothing goes wrong.
+/// Returns the outcome of [`WORK`] without faults.
 async fn undisturbed() -> (Vec<String>, Option<Value>) {
     let (store, gate) = (Arc::new(FaultyStore::default()), Gate::new());
-    let plant = Plant::open(&store, 2, &gate).await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
     gate.open.add_permits(1);
-    let id = plant.start(WORK).await;
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    let end = end(&plant.log(id).await);
-    plant.close().await;
+    let id = plane.start(WORK).await;
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
+    let end = end(&plane.log(id).await);
+    plane.close().await;
     end
 }
 
@@ -51,11 +51,11 @@ fn expired(log: &[Event]) -> usize {
 }
 
 /// Opens a control plane as a supervisor does: again, until it starts.
-async fn supervised(store: &Arc<FaultyStore>, gate: &Gate) -> Plant {
+async fn supervised(store: &Arc<FaultyStore>, gate: &Gate) -> TestPlane {
     for _ in 0..20 {
         let options = Options { slots: 2, ..Options::default() };
         match ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await {
-            Ok(control) => return Plant::equipped(control, tools(gate)),
+            Ok(control) => return TestPlane::with_tools(control, tools(gate)),
             Err(_) => store.set_down(false),
         }
     }
@@ -73,7 +73,7 @@ async fn a_database_that_restarts_inside_the_recovery_loop() {
         // Each commit of the recovery and of what follows it, and the database away from the start.
         for number in 0..=4 {
             let (store, gate) = (Arc::new(FaultyStore::default()), Gate::new());
-            let first = Plant::open(&store, 2, &gate).await;
+            let first = TestPlane::open(&store, 2, &gate).await;
             let id = first.start(WORK).await;
             gate.begun(1).await;
             first.close().await;
@@ -104,14 +104,14 @@ fn shared() -> (Arc<FaultyStore>, Arc<SimClock>) {
 async fn two_recoverers_with_a_stale_read() {
     let expected = undisturbed().await;
     let ((store, clock), gate) = (shared(), Gate::new());
-    let dead = Plant::open(&store, 2, &gate).await;
+    let dead = TestPlane::open(&store, 2, &gate).await;
     let id = dead.start(WORK).await;
     gate.begun(1).await;
     dead.killed().await;
     clock.advance(Duration::from_secs(600));
-    let one = Plant::open(&store, 2, &gate).await;
-    let two = Plant::open(&store, 2, &gate).await;
-    // Whatever one of them decides now is under way while the other decides on the same log.
+    let one = TestPlane::open(&store, 2, &gate).await;
+    let two = TestPlane::open(&store, 2, &gate).await;
+    // Commits of one process stay in flight while the other decides on the same log.
     store.block_commits(true);
     let before = store.commits();
     for _ in 0..600 {
@@ -137,10 +137,10 @@ async fn two_recoverers_with_a_stale_read() {
 async fn an_old_process_that_drains_while_the_new_one_starts() {
     let expected = undisturbed().await;
     let ((store, _clock), gate) = (shared(), Gate::new());
-    let old = Plant::open(&store, 2, &gate).await;
+    let old = TestPlane::open(&store, 2, &gate).await;
     let id = old.start(WORK).await;
     gate.begun(1).await;
-    let ((), new) = tokio::join!(old.close(), Plant::open(&store, 2, &gate));
+    let ((), new) = tokio::join!(old.close(), TestPlane::open(&store, 2, &gate));
     gate.begun(1).await;
     gate.open.add_permits(1);
     assert_eq!(new.finished(id).await.status, ExecutionStatus::Completed);
@@ -152,10 +152,10 @@ async fn an_old_process_that_drains_while_the_new_one_starts() {
 
 /// A tool that always fails in a way that may pass, and counts its calls.
 #[derive(Clone, Default)]
-struct Failing(Arc<AtomicUsize>);
+struct TransientFailure(Arc<AtomicUsize>);
 
 #[async_trait]
-impl Tool for Failing {
+impl Tool for TransientFailure {
     fn kind(&self) -> &'static str {
         "shell"
     }
@@ -171,47 +171,48 @@ impl Tool for Failing {
 async fn a_cancel_during_back_off() {
     const BACKING_OFF: &str = "  - step: a\n    tool: {kind: shell, command: x, spec: {policy: {rules: [\
         {when: \"{{ output.status == 'error' }}\", then: {do: retry, attempts: 5, delay: 3600}}]}}}\n";
-    let (store, failing) = (Arc::new(FaultyStore::default()), Failing::default());
+    let (store, failing) = (Arc::new(FaultyStore::default()), TransientFailure::default());
     let options = Options { slots: 1, ..Options::default() };
     let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
-    let plant = Plant::equipped(control, ToolRegistry::default().with(Noop).with(failing.clone()));
-    let id = plant.start(BACKING_OFF).await;
+    let plane =
+        TestPlane::with_tools(control, ToolRegistry::default().with(Noop).with(failing.clone()));
+    let id = plane.start(BACKING_OFF).await;
     while failing.0.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    plant.control.journal.executions.cancel(&plant.tenant, id, None).await.unwrap();
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
+    plane.control.journal.executions.cancel(&plane.tenant, id, None).await.unwrap();
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Cancelled);
     // The only slot is free again, long before the pause would have been over.
-    let next = plant.start("  - {step: a, tool: {kind: noop}}\n").await;
-    assert_eq!(plant.finished(next).await.status, ExecutionStatus::Completed);
+    let next = plane.start("  - {step: a, tool: {kind: noop}}\n").await;
+    assert_eq!(plane.finished(next).await.status, ExecutionStatus::Completed);
     assert_eq!(failing.0.load(Ordering::SeqCst), 1, "nothing was tried again");
-    let log = plant.log(id).await;
+    let log = plane.log(id).await;
     assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandIssued(_))), 1);
-    plant.close().await;
+    plane.close().await;
 }
 
 /// A loop of calls, each with a loop inside, with so many slots: how it ends.
 async fn nested(slots: usize) -> (ExecutionStatus, Option<Value>) {
     let store = Arc::new(FaultyStore::default());
-    let plant = Plant::open(&store, slots, &Gate::new()).await;
+    let plane = TestPlane::open(&store, slots, &Gate::new()).await;
     register(
-        &plant,
+        &plane,
         "inner",
         "  - {step: a, loop: {in: [1, 2, 3], iterator: x, spec: {max_in_flight: 1}}, \
          tool: {kind: noop, result: '{{ x }}'}, next: {arcs: [{step: b}]}}\n  \
          - {step: b, tool: {kind: noop, result: '{{ a | length }}'}}\n",
     )
     .await;
-    let id = plant
+    let id = plane
         .start(
             "  - {step: a, loop: {in: [1, 2, 3], iterator: x, spec: {mode: parallel, max_in_flight: 1}}, \
              tool: {kind: playbook, path: inner}, next: {arcs: [{step: b}]}}\n  \
              - {step: b, tool: {kind: noop, result: '{{ a | length }}'}}\n",
         )
         .await;
-    let row = plant.finished(id).await;
-    let (_, result) = end(&plant.log(id).await);
-    plant.close().await;
+    let row = plane.finished(id).await;
+    let (_, result) = end(&plane.log(id).await);
+    plane.close().await;
     (row.status, result)
 }
 
@@ -226,10 +227,10 @@ async fn a_limit_of_one_with_a_loop_inside() {
 async fn a_watchdog_that_would_kill_healthy_work() {
     let expected = undisturbed().await;
     let ((store, clock), gate) = (shared(), Gate::new());
-    let busy = Plant::open(&store, 2, &gate).await;
+    let busy = TestPlane::open(&store, 2, &gate).await;
     let id = busy.start(WORK).await;
     gate.begun(1).await;
-    let other = Plant::open(&store, 2, &gate).await;
+    let other = TestPlane::open(&store, 2, &gate).await;
     // A step of an hour: many leases long, each of which is renewed by a process that is well.
     for _ in 0..120 {
         clock.advance(Duration::from_secs(30));

@@ -9,108 +9,108 @@ use noetl_store::{
 };
 use noetl_test_app::FaultyStore;
 
-use crate::plant::{Gate, Plant, count};
+use crate::plane::{Gate, TestPlane, count};
 
 const HELD: &str = "  - {step: a, tool: {kind: shell, command: x}, next: {arcs: [{step: b}]}}\n  \
                     - {step: b, tool: {kind: noop}}\n";
 
 #[tokio::test(start_paused = true)]
-async fn a_command_that_ran_when_the_process_ended_runs_again() {
+async fn a_command_in_flight_when_the_process_ends_runs_again() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 2, &gate).await;
-    let id = plant.start(HELD).await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    let id = plane.start(HELD).await;
     gate.begun(1).await;
-    plant.close().await;
+    plane.close().await;
 
-    let plant = Plant::open(&store, 2, &gate).await;
-    assert_eq!(plant.control.journal.resumed, 1);
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    assert_eq!(plane.control.journal.resumed, 1);
     gate.begun(1).await;
     gate.open.add_permits(1);
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    let log = plant.log(id).await;
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
+    let log = plane.log(id).await;
     assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandExpired { .. })), 1);
     // The gate answers with the attempt: only the second one's answer is in the log.
     let answered =
         |fact: &Fact| matches!(fact, Fact::CallDone { data, .. } if data.as_i64() == Some(2));
     assert_eq!(count(&log, answered), 1);
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_that_waited_for_a_slot_wait_again() {
+async fn commands_pending_for_a_slot_are_pending_after_a_restart() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 1, &gate).await;
+    let plane = TestPlane::open(&store, 1, &gate).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(plant.start(HELD).await);
+        ids.push(plane.start(HELD).await);
     }
     gate.begun(1).await;
-    plant.close().await;
+    plane.close().await;
 
-    let plant = Plant::open(&store, 1, &gate).await;
-    assert_eq!(plant.control.journal.resumed, 3);
+    let plane = TestPlane::open(&store, 1, &gate).await;
+    assert_eq!(plane.control.journal.resumed, 3);
     gate.open.add_permits(3);
     for id in ids {
-        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+        assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
     }
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_without_resume_leaves_other_executions_alone() {
+async fn a_process_without_resume_does_not_resume_executions() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 1, &gate).await;
-    let id = plant.start(HELD).await;
+    let plane = TestPlane::open(&store, 1, &gate).await;
+    let id = plane.start(HELD).await;
     gate.begun(1).await;
-    plant.close().await;
+    plane.close().await;
 
     let options = Options { slots: 1, resume: false, ..Options::default() };
-    let plant = Plant::with(&store, options, &gate).await;
-    let other = plant.start("  - {step: a, tool: {kind: noop}}\n").await;
-    assert_eq!(plant.finished(other).await.status, ExecutionStatus::Completed);
-    let row = plant.control.journal.executions.get(&plant.tenant, id).await.unwrap().unwrap();
+    let plane = TestPlane::with(&store, options, &gate).await;
+    let other = plane.start("  - {step: a, tool: {kind: noop}}\n").await;
+    assert_eq!(plane.finished(other).await.status, ExecutionStatus::Completed);
+    let row = plane.control.journal.executions.get(&plane.tenant, id).await.unwrap().unwrap();
     assert_eq!(row.status, ExecutionStatus::Running);
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn registering_a_playbook_again_does_not_change_running_executions() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 1, &gate).await;
-    let id = plant.start(HELD).await;
+    let plane = TestPlane::open(&store, 1, &gate).await;
+    let id = plane.start(HELD).await;
     gate.begun(1).await;
-    plant.register("  - {step: a, tool: {kind: noop}}\n").await;
-    plant.close().await;
+    plane.register("  - {step: a, tool: {kind: noop}}\n").await;
+    plane.close().await;
 
-    let plant = Plant::open(&store, 1, &gate).await;
+    let plane = TestPlane::open(&store, 1, &gate).await;
     gate.open.add_permits(1);
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    let log = plant.log(id).await;
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
+    let log = plane.log(id).await;
     assert_eq!(count(&log, |fact| matches!(fact, Fact::StepExited { .. })), 2);
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn a_document_of_an_unknown_kind_is_not_registered() {
+async fn a_document_of_an_unknown_kind_is_rejected() {
     let store = Arc::new(FaultyStore::default());
-    let plant = Plant::open(&store, 1, &Gate::new()).await;
+    let plane = TestPlane::open(&store, 1, &Gate::new()).await;
     let register = |kind: &str, force| {
         let text = format!("kind: {kind}\nmetadata: {{name: x}}\nworkflow: []\n");
-        plant.control.catalog.register(&plant.tenant, text, "playbook", force)
+        plane.control.catalog.register(&plane.tenant, text, "playbook", force)
     };
     assert!(register("Playbok", false).await.is_err());
     assert!(register("Playbok", true).await.is_ok());
     assert!(register("Agent", false).await.is_ok());
     // Of the kinds it knows, it looks into those it can check.
     assert!(register("Subscription", false).await.is_err());
-    plant.close().await;
+    plane.close().await;
 }
 
-/// A store that says others share it.
+/// Returns a store that is shared with other processes.
 fn shared() -> Arc<FaultyStore> {
     let store = Arc::new(FaultyStore::default());
     store.set_shared();
@@ -128,21 +128,21 @@ const ONCE: &str = "  - {step: a, tool: {kind: shell, command: x, idempotent: fa
 #[tokio::test(start_paused = true)]
 async fn running_commands_of_a_stopped_process_are_released() {
     let (store, gate) = (shared(), Gate::new());
-    let plant = Plant::open(&store, 2, &gate).await;
-    plant.start(HELD).await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    plane.start(HELD).await;
     gate.begun(1).await;
-    plant.close().await;
+    plane.close().await;
     assert_eq!(open(&store).await, [(CommandState::Pending, 2)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_running_command_that_may_not_repeat_fails_when_its_process_ends() {
     let (store, gate) = (shared(), Gate::new());
-    let plant = Plant::open(&store, 2, &gate).await;
-    let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
-    let id = plant.start(ONCE).await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    let (control, tenant) = (plane.control.clone(), plane.tenant.clone());
+    let id = plane.start(ONCE).await;
     gate.begun(1).await;
-    plant.close().await;
+    plane.close().await;
     let row = control.journal.executions.get(&tenant, id).await.unwrap().unwrap();
     assert_eq!(row.status, ExecutionStatus::Failed);
     assert!(row.error.unwrap().contains("may not run twice"));
@@ -154,21 +154,21 @@ async fn unstarted_commands_are_released_regardless_of_their_tool() {
     let options = Options { slots: 2, ..Options::default() };
     let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
     // Its worker never takes anything.
-    let plant = Plant::equipped_without_worker(control);
-    plant.start(ONCE).await;
+    let plane = TestPlane::without_worker(control);
+    plane.start(ONCE).await;
     assert_eq!(open(&store).await, [(CommandState::Claimed, 1)]);
-    plant.close().await;
+    plane.close().await;
     assert_eq!(open(&store).await, [(CommandState::Pending, 2)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn commands_being_claimed_during_shutdown_are_released() {
     let (store, gate) = (shared(), Gate::new());
-    let plant = Plant::open(&store, 2, &gate).await;
-    let catalog = Some(plant.register(HELD).await);
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    let catalog = Some(plane.register(HELD).await);
     let before = store.commits();
     store.block_commits(true);
-    let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
+    let (control, tenant) = (plane.control.clone(), plane.tenant.clone());
     let started = tokio::spawn(async move {
         let request = StartRequest { catalog, ..StartRequest::default() };
         control.journal.executions.start(&tenant, request).await
@@ -176,7 +176,7 @@ async fn commands_being_claimed_during_shutdown_are_released() {
     while store.commits() == before {
         tokio::task::yield_now().await;
     }
-    let closing = tokio::spawn(plant.close());
+    let closing = tokio::spawn(plane.close());
     tokio::time::sleep(Duration::from_secs(1)).await;
     store.block_commits(false);
     started.await.unwrap().unwrap();
@@ -187,50 +187,50 @@ async fn commands_being_claimed_during_shutdown_are_released() {
 #[tokio::test(start_paused = true)]
 async fn an_unavailable_store_does_not_prevent_shutdown() {
     let (store, gate) = (shared(), Gate::new());
-    let plant = Plant::open(&store, 2, &gate).await;
-    plant.start(HELD).await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    plane.start(HELD).await;
     gate.begun(1).await;
     for number in 0..50 {
         let print =
-            plant.control.journal.local.printer(ExecutionId::new(number), CommandId::new(number));
+            plane.control.journal.local.printer(ExecutionId::new(number), CommandId::new(number));
         print(LogStream::Out, "the last words\n");
     }
     store.set_down(true);
     let since = tokio::time::Instant::now();
-    plant.close().await;
+    plane.close().await;
     // By a clock that moves only when everybody waits.
     let took = since.elapsed();
     assert!(took < Duration::from_secs(20), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_ends_for_readers_after_its_logs_are_stored() {
+async fn a_step_completion_becomes_visible_after_its_logs_are_stored() {
     let store = shared();
     let options = Options { slots: 2, ..Options::default() };
     let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
-    let plant = Plant::equipped_without_worker(control);
-    let id = plant.start(ONCE).await;
-    let local = plant.control.journal.local.clone();
+    let plane = TestPlane::without_worker(control);
+    let id = plane.start(ONCE).await;
+    let local = plane.control.journal.local.clone();
     let assignment = local.next().await.unwrap();
     store.block_lines(true);
     local.printer(id, assignment.command)(LogStream::Out, "done\n");
     let reported =
         tokio::spawn(async move { local.report(assignment, Ok(Value::Null).into()).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let row = plant.control.journal.executions.get(&plant.tenant, id).await.unwrap().unwrap();
+    let row = plane.control.journal.executions.get(&plane.tenant, id).await.unwrap().unwrap();
     assert_eq!(row.status, ExecutionStatus::Running);
     store.block_lines(false);
     reported.await.unwrap();
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
     let query = LogQuery { command: None, after: 0, limit: 10 };
     assert_eq!(store.lines(id, query).await.unwrap().len(), 1);
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn commands_released_by_another_process_are_claimed_on_the_current_log() {
     let (store, gate) = (shared(), Gate::new());
-    let one = Plant::open(&store, 1, &gate).await;
+    let one = TestPlane::open(&store, 1, &gate).await;
     let id = one
         .start(
             "  - {step: s, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}]}}\n  \
@@ -240,7 +240,7 @@ async fn commands_released_by_another_process_are_claimed_on_the_current_log() {
         .await;
     gate.begun(1).await;
     // The other takes the second step, so it has a state of the execution from before.
-    let other = Plant::open(&store, 2, &gate).await;
+    let other = TestPlane::open(&store, 2, &gate).await;
     gate.begun(1).await;
     one.close().await;
     gate.begun(1).await;

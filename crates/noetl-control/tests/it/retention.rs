@@ -13,7 +13,7 @@ use noetl_test_app::{FaultyStore, SimClock};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Something that a purge by the default policy removes.
+/// Stores a variable that the default policy purges.
 async fn leave_something_old(store: &FaultyStore) {
     let old = NewVariable {
         name: "old".into(),
@@ -23,8 +23,8 @@ async fn leave_something_old(store: &FaultyStore) {
         scope: None,
         expires_at: Some(Timestamp::from_micros(1)),
     };
-    let kept = store.put_variables(&Tenant::default(), ExecutionId::new(1), vec![old]).await;
-    kept.unwrap();
+    let stored = store.put_variables(&Tenant::default(), ExecutionId::new(1), vec![old]).await;
+    stored.unwrap();
 }
 
 async fn is_there(store: &FaultyStore) -> bool {
@@ -67,7 +67,7 @@ async fn retention_purges_old_rows_once_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_does_not_make_it_more_often() {
+async fn a_restart_does_not_repeat_the_daily_retention() {
     let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let control = open(&store, &clock, Some(RetentionPolicy::default())).await;
@@ -81,7 +81,7 @@ async fn a_restart_does_not_make_it_more_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_policy_everything_stays() {
+async fn nothing_is_purged_without_a_policy() {
     let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let control = open(&store, &clock, None).await;
@@ -91,7 +91,7 @@ async fn without_a_policy_everything_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_another_process_does_it_this_one_does_not() {
+async fn retention_does_not_run_while_another_process_has_the_lease() {
     let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let lease = store.acquire("retention", "another", 10 * DAY).await.unwrap().unwrap();
@@ -116,7 +116,7 @@ async fn a_store_that_was_unavailable_is_purged_later() {
 }
 
 #[tokio::test]
-async fn content_is_removed_with_its_last_execution_after_the_grace_period() {
+async fn blobs_are_removed_after_their_last_execution_and_the_grace_period() {
     let clock = Arc::new(HandClock::default());
     let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
     let mut story = Story::new(10);

@@ -1,4 +1,4 @@
-//! What is started by the clock, with a clock that the test moves.
+//! Scheduled runs, with a clock that the test advances.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,7 @@ impl Place {
         self.store.executions(&self.tenant, &filter).await.unwrap()
     }
 
-    /// When each run was due, oldest first.
+    /// Returns the due times of all runs, oldest first.
     async fn dues(&self, id: ScheduleId) -> Vec<String> {
         let mut dues = Vec::new();
         for run in self.runs(id).await {
@@ -97,7 +97,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
-async fn every_tick_is_one_execution_and_the_next_is_shown() {
+async fn every_scheduled_run_is_one_execution_and_the_next_is_shown() {
     let place = Place::at("2026-01-01T00:00:30Z").await;
     let made = place.make(json!({"cron": "*/5 * * * *", "payload": {"a": 1}})).await;
     let id = made.schedule.id;
@@ -117,7 +117,7 @@ async fn every_tick_is_one_execution_and_the_next_is_shown() {
 }
 
 #[tokio::test]
-async fn clocks_that_are_put_forward_and_back_lose_and_repeat_no_run() {
+async fn changed_clocks_lose_and_repeat_no_scheduled_run() {
     for (zone, forward, back) in [
         ("Europe/Berlin", "2026-03-28T12:00:00Z", "2026-10-24T12:00:00Z"),
         ("America/New_York", "2026-03-07T12:00:00Z", "2026-10-31T12:00:00Z"),
@@ -140,7 +140,7 @@ async fn clocks_that_are_put_forward_and_back_lose_and_repeat_no_run() {
 }
 
 #[tokio::test]
-async fn the_29th_of_february_comes_in_leap_years() {
+async fn a_schedule_for_february_29_runs_in_leap_years() {
     let place = Place::at("2027-12-31T00:00:00Z").await;
     let id = place.make(json!({"cron": "0 12 29 2 *"})).await.schedule.id;
     place.pass(70 * 24 * HOUR).await;
@@ -171,7 +171,7 @@ async fn runs_missed_during_an_hour_are_started_as_configured() {
 }
 
 #[tokio::test]
-async fn a_little_late_is_not_missed() {
+async fn a_run_late_by_less_than_the_tolerance_is_not_missed() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let id = place.make(json!({"cron": "0 * * * *", "missed": "skip"})).await.schedule.id;
     place.pass(HOUR + Duration::from_secs(59)).await;
@@ -242,7 +242,7 @@ async fn overlapping_runs_follow_the_policy() {
             _ => (3, 0),
         };
         assert_eq!(runs, expected_runs, "{overlap}");
-        // Once the first has ended, what waits goes on.
+        // The queued run starts after the first has ended.
         let first = place.runs(id).await.into_iter().map(|run| run.id).min().unwrap();
         let _ = place.control.journal.executions.cancel(&place.tenant, first, None).await;
         place.settle().await;
@@ -255,7 +255,7 @@ async fn overlapping_runs_follow_the_policy() {
 }
 
 #[tokio::test]
-async fn a_waiting_run_is_never_missed() {
+async fn a_queued_run_is_never_missed() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let spec = json!({"every": 60, "overlap": "queue", "missed": "skip"});
     let id = place.make(spec).await.schedule.id;
@@ -284,10 +284,10 @@ async fn an_abandoned_run_with_a_fixed_id_is_resumed() {
     assert_eq!(runs, [left]);
     // Killed after it started the run: the row is as it was then.
     for overlap in ["allow", "skip", "queue", "cancel_previous"] {
-        let mut said = row.schedule.clone();
-        said.meta = Some(json!({"overlap": overlap}));
+        let mut schedule = row.schedule.clone();
+        schedule.meta = Some(json!({"overlap": overlap}));
         place.store.remove_schedule(&place.tenant, id).await.unwrap();
-        place.store.put_schedule(&place.tenant, said).await.unwrap();
+        place.store.put_schedule(&place.tenant, schedule).await.unwrap();
         place.store.fix_run(&place.tenant, id, due, left).await.unwrap();
         place.settle().await;
         assert_eq!(statuses(&place, id).await, [ExecutionStatus::Running], "{overlap}");
@@ -298,11 +298,11 @@ async fn an_abandoned_run_with_a_fixed_id_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_set_back_runs_nothing_again() {
+async fn an_outdated_schedule_row_repeats_no_run() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let row = place.make(json!({"every": 60})).await;
     place.pass(MINUTE).await;
-    // Somebody who read the row before that run writes it now.
+    // Another process writes the row that it read before that run.
     place.store.put_schedule(&place.tenant, row.schedule.clone()).await.unwrap();
     place.settle().await;
     assert_eq!(place.runs(row.schedule.id).await.len(), 1);
@@ -312,7 +312,7 @@ async fn a_row_that_is_set_back_runs_nothing_again() {
 }
 
 #[tokio::test]
-async fn processes_that_are_killed_anywhere_start_every_tick_once() {
+async fn processes_killed_anywhere_start_every_scheduled_run_once() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let id = place.make(json!({"every": 1, "missed": "all"})).await.schedule.id;
     let mut others = Vec::new();
@@ -369,8 +369,8 @@ async fn a_failed_start_is_reported_and_the_schedule_continues() {
     assert_eq!(row.last_status.as_deref(), Some("failed: Playbook not found: jobs/absent"));
     assert_eq!(row.schedule.next_run_at, Some(at("2026-01-01T00:02:00Z")));
     let row = place.row(ScheduleId::new(7)).await;
-    let said = "failed: a cron expression has 5 fields, or 6 with seconds; this has 1";
-    assert_eq!((row.last_status.as_deref(), row.schedule.next_run_at), (Some(said), None));
+    let expected = "failed: a cron expression has 5 fields, or 6 with seconds; this has 1";
+    assert_eq!((row.last_status.as_deref(), row.schedule.next_run_at), (Some(expected), None));
     place.close().await;
 }
 
@@ -401,7 +401,7 @@ async fn registered(place: &Place, spec: &str) {
 }
 
 #[tokio::test]
-async fn a_document_makes_changes_and_ends_its_schedule() {
+async fn a_document_creates_changes_and_disables_its_schedule() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let all = || async { place.control.triggers.schedules.list(&place.tenant).await.unwrap() };
     registered(&place, "{playbook: jobs/a, cron: '0 * * * *'}").await;
@@ -421,7 +421,7 @@ async fn a_document_makes_changes_and_ends_its_schedule() {
     let row = place.row(id).await;
     assert_eq!((row.schedule.cron, row.schedule.interval_seconds), (None, Some(90)));
     assert_eq!(row.schedule.next_run_at, Some(at("2026-01-01T01:01:30Z")));
-    // What a document says is not changed beside it.
+    // A schedule of a document is changed only through the document.
     let wanted = ScheduleSpec::default();
     let changed = place.control.triggers.schedules.change(&place.tenant, id, wanted).await;
     assert!(matches!(changed, Err(ScheduleError::OfDocument { .. })), "{changed:?}");
@@ -443,7 +443,7 @@ async fn a_document_makes_changes_and_ends_its_schedule() {
 }
 
 #[tokio::test]
-async fn a_change_replaces_the_named_fields_only() {
+async fn an_update_replaces_only_the_named_fields() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let spec = json!({"cron": "0 3 * * *", "timezone": "Europe/Berlin", "overlap": "skip"});
     let id = place.make(spec).await.schedule.id;
@@ -480,7 +480,7 @@ async fn a_change_replaces_the_named_fields_only() {
 }
 
 #[tokio::test]
-async fn a_server_with_nothing_to_do_looks_once_a_minute() {
+async fn an_idle_scheduler_polls_once_per_minute() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let due = || async { place.control.triggers.schedules.start_due().await.unwrap() };
     assert_eq!(due().await, MINUTE);

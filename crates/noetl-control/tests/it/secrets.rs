@@ -1,4 +1,4 @@
-//! Credentials in running work: handed to tools, and to nobody else.
+//! Credentials in running work: available to tools only.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,35 +16,35 @@ use noetl_test_app::{Echo, FaultyStore};
 use noetl_tools::{Noop, SecretsTool, Tool, ToolCall, ToolRegistry};
 use serde_json::json;
 
-use crate::plant::Plant;
+use crate::plane::TestPlane;
 
 /// Holds what every encoding writes in its own way.
 pub(crate) const TOKEN: &str = "tök/en+\"of the\\api\"&7";
 
-/// A tool that remembers what it was given, and says it again in every way it can.
+/// A tool that records its calls, and repeats their contents in every encoding.
 #[derive(Clone, Default)]
-pub(crate) struct Talkative(pub(crate) Arc<Mutex<Vec<ToolCall>>>);
+pub(crate) struct LeakingTool(pub(crate) Arc<Mutex<Vec<ToolCall>>>);
 
 #[async_trait]
-impl Tool for Talkative {
+impl Tool for LeakingTool {
     fn kind(&self) -> &'static str {
         "http"
     }
 
     async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
-        let mut said = json!({"config": call.config, "input": call.input});
-        said["text"] = said.to_string().into();
-        said["twice"] = said["text"].to_string().into();
-        said["base64"] = BASE64_STANDARD.encode(said["text"].as_str().unwrap()).into();
-        said["url"] = url_encoded(said["text"].as_str().unwrap()).into();
+        let mut output = json!({"config": call.config, "input": call.input});
+        output["text"] = output.to_string().into();
+        output["twice"] = output["text"].to_string().into();
+        output["base64"] = BASE64_STANDARD.encode(output["text"].as_str().unwrap()).into();
+        output["url"] = url_encoded(output["text"].as_str().unwrap()).into();
         if let Some(header) = call.config.get("headers").and_then(|it| it.get("Authorization")) {
-            said[header.as_str().unwrap()] = "as a key".into();
+            output[header.as_str().unwrap()] = "as a key".into();
         }
         let fails = call.input.contains_key("fail");
         self.0.lock().unwrap().push(call);
         match fails {
-            true => Err(Failure::new(FailureKind::Auth, said.to_string()).with_details(said)),
-            false => Ok(said),
+            true => Err(Failure::new(FailureKind::Auth, output.to_string()).with_details(output)),
+            false => Ok(output),
         }
     }
 }
@@ -59,7 +59,7 @@ fn url_encoded(text: &str) -> String {
         .collect()
 }
 
-/// How the token may look when it leaks.
+/// Returns the encodings in which the token may leak.
 fn forms() -> Vec<String> {
     let json = json!(TOKEN).to_string();
     let json = json[1..json.len() - 1].to_owned();
@@ -78,15 +78,15 @@ fn forms() -> Vec<String> {
     ]
 }
 
-pub(crate) async fn plant(tool: &Talkative) -> (Plant, Arc<FaultyStore>) {
+pub(crate) async fn plane(tool: &LeakingTool) -> (TestPlane, Arc<FaultyStore>) {
     let store = Arc::new(FaultyStore::default());
     let options = Options { encryption_key: Some(EncryptionKey::generate()), ..Options::default() };
     let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
     let tools = ToolRegistry::default().with(Noop).with(Echo).with(SecretsTool).with(tool.clone());
-    (Plant::equipped(control, tools), store)
+    (TestPlane::with_tools(control, tools), store)
 }
 
-pub(crate) async fn keep(plant: &Plant, name: &str, kind: &str, data: Value) {
+pub(crate) async fn keep(plane: &TestPlane, name: &str, kind: &str, data: Value) {
     let request = CredentialRequest {
         name: name.into(),
         kind: kind.into(),
@@ -95,18 +95,18 @@ pub(crate) async fn keep(plant: &Plant, name: &str, kind: &str, data: Value) {
         tags: Vec::new(),
         description: None,
     };
-    plant.control.secrets.credentials.put(&plant.tenant, request).await.unwrap();
+    plane.control.secrets.credentials.put(&plane.tenant, request).await.unwrap();
 }
 
-/// Everything that is kept and shown of an execution.
-pub(crate) async fn shown(plant: &Plant, id: ExecutionId) -> String {
-    let log = plant.log(id).await;
+/// Returns everything that is stored and shown of an execution.
+pub(crate) async fn shown(plane: &TestPlane, id: ExecutionId) -> String {
+    let log = plane.log(id).await;
     let mut text = String::new();
     for event in &log {
         text += &format!("{:?}\n{event:?}\n", EventRow::from(event));
     }
     let filter = ExecutionFilter::default();
-    let rows = plant.control.journal.executions.list(&plant.tenant, &filter).await.unwrap();
+    let rows = plane.control.journal.executions.list(&plane.tenant, &filter).await.unwrap();
     text += &format!("{rows:?}");
     // What is printed is escaped: look at it as it was, too.
     let unescaped = text.replace("\\\"", "\"").replace("\\\\", "\\");
@@ -121,10 +121,10 @@ fn assert_clean(shown: &str) {
 
 #[tokio::test]
 async fn a_secret_reaches_the_tool_and_no_row_in_any_form() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "api", "bearer", json!({"token": TOKEN, "user": "somebody"})).await;
-    let id = plant
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "api", "bearer", json!({"token": TOKEN, "user": "somebody"})).await;
+    let id = plane
         .start(
             "
   - step: start
@@ -141,25 +141,25 @@ async fn a_secret_reaches_the_tool_and_no_row_in_any_form() {
 ",
         )
         .await;
-    let row = plant.finished(id).await;
+    let row = plane.finished(id).await;
     assert_eq!(row.status, ExecutionStatus::Failed);
     let calls = std::mem::take(&mut *tool.0.lock().unwrap());
     let header = &calls[0].config["headers"]["Authorization"];
     assert_eq!(header, &json!(format!("Bearer {TOKEN}")));
     assert_eq!(calls[1].input["token"], TOKEN, "the placeholder resolves");
     assert_eq!(calls[1].config["url"], format!("http://x/?t={TOKEN}"));
-    let shown = shown(&plant, id).await;
+    let shown = shown(&plane, id).await;
     assert_clean(&shown);
     assert!(shown.contains("«secret:api.token»"), "{shown}");
     assert!(shown.contains("somebody"), "what is not secret stays");
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn data_that_no_credential_holds_is_not_touched() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "api", "bearer", json!({"token": "another-token"})).await;
+async fn data_outside_credentials_is_not_redacted() {
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "api", "bearer", json!({"token": "another-token"})).await;
     let business = json!({
         "password": "looks-like-a-secret", "token": TOKEN, "Authorization": "Bearer abcdefgh",
         "b64": BASE64_STANDARD.encode(TOKEN), "odd": "«not a mark» «secret", "n": 1.5,
@@ -177,7 +177,7 @@ async fn data_that_no_credential_holds_is_not_touched() {
         tags: Vec::new(),
         description: None,
     };
-    plant.control.secrets.credentials.put(&other, request).await.unwrap();
+    plane.control.secrets.credentials.put(&other, request).await.unwrap();
     let asking = SecretRequest {
         who: "test".into(),
         operation: "resolve",
@@ -185,42 +185,42 @@ async fn data_that_no_credential_holds_is_not_touched() {
         parent: None,
         worker: None,
     };
-    plant.control.secrets.credentials.reveal(&other, "theirs", &asking).await.unwrap();
-    let id = plant.start_with(workflow, payload).await;
-    plant.finished(id).await;
-    assert_eq!(answer_of(&plant, id, "start").await["d"].to_string(), business.to_string());
-    plant.close().await;
+    plane.control.secrets.credentials.reveal(&other, "theirs", &asking).await.unwrap();
+    let id = plane.start_with(workflow, payload).await;
+    plane.finished(id).await;
+    assert_eq!(answer_of(&plane, id, "start").await["d"].to_string(), business.to_string());
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn an_unused_stored_secret_is_redacted_from_the_start() {
-    let tool = Talkative::default();
+    let tool = LeakingTool::default();
     let store = Arc::new(FaultyStore::default());
     let key = EncryptionKey::generate();
     let options = || Options { encryption_key: Some(key.clone()), ..Options::default() };
     let open = async || {
         let control = ControlPlane::open(options(), store.clone(), Arc::new(SystemClock)).await;
         let tools = ToolRegistry::default().with(Noop).with(Echo).with(tool.clone());
-        Plant::equipped(control.unwrap(), tools)
+        TestPlane::with_tools(control.unwrap(), tools)
     };
     let before = open().await;
     keep(&before, "api", "in-house", json!({"token": TOKEN, "account": "acct-0000-1111"})).await;
     before.close().await;
-    let plant = open().await;
+    let plane = open().await;
     let workflow =
         "  - {step: start, tool: {kind: python, code: x, input: {d: '{{ workload.d }}'}}}\n";
     let payload = Map::from_iter([("d".to_owned(), json!([TOKEN, "acct-0000-1111"]))]);
-    let id = plant.start_with(workflow, payload).await;
-    plant.finished(id).await;
-    assert_clean(&shown(&plant, id).await);
-    let log = plant.log(id).await;
+    let id = plane.start_with(workflow, payload).await;
+    plane.finished(id).await;
+    assert_clean(&shown(&plane, id).await);
+    let log = plane.log(id).await;
     let Fact::PlaybookStarted(began) = &log[0].fact else { panic!("it began") };
     assert_eq!(began.workload["d"], json!(["«secret:api.token»", "«secret:api.account»"]));
-    plant.close().await;
+    plane.close().await;
 }
 
-async fn answer_of(plant: &Plant, id: ExecutionId, step: &str) -> Value {
-    let log = plant.log(id).await;
+async fn answer_of(plane: &TestPlane, id: ExecutionId, step: &str) -> Value {
+    let log = plane.log(id).await;
     let answer = log.iter().find_map(|event| match &event.fact {
         Fact::CallDone { step: of, data, .. } if **of == *step => Some(data.clone()),
         _ => None,
@@ -230,12 +230,12 @@ async fn answer_of(plant: &Plant, id: ExecutionId, step: &str) -> Value {
 
 #[tokio::test]
 async fn a_placeholder_in_a_payload_does_not_reveal_its_secret() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "api", "bearer", json!({"token": TOKEN})).await;
     let forged = json!({"a": "«secret:api.token»", "b": ["x «secret:api.token» y"]});
     // In a payload, in what a tool answers within a pipeline, and from step to step.
-    let id = plant
+    let id = plane
         .start_with(
             "
   - step: start
@@ -249,21 +249,21 @@ async fn a_placeholder_in_a_payload_does_not_reveal_its_secret() {
             Map::from_iter([("d".to_owned(), forged)]),
         )
         .await;
-    let row = plant.finished(id).await;
+    let row = plane.finished(id).await;
     assert_eq!(row.status, ExecutionStatus::Completed);
     for call in std::mem::take(&mut *tool.0.lock().unwrap()) {
-        let given = Value::Object(call.input).to_string();
-        assert!(given.contains("‹secret:api.token»"), "{given}");
-        assert!(!given.contains("of the"), "{given}");
+        let input = Value::Object(call.input).to_string();
+        assert!(input.contains("‹secret:api.token»"), "{input}");
+        assert!(!input.contains("of the"), "{input}");
     }
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn the_keychain_is_resolved_in_the_worker_and_carried_as_it_is_written() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "stored", "bearer", json!({"token": TOKEN, "user": "somebody"})).await;
+async fn the_keychain_is_sent_unresolved_and_resolved_in_the_worker() {
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "stored", "bearer", json!({"token": TOKEN, "user": "somebody"})).await;
     let text = "apiVersion: noetl.io/v2
 kind: Playbook
 metadata: {name: k}
@@ -275,15 +275,15 @@ workflow:
   - step: start
     tool: {kind: http, url: 'http://x', headers: {Authorization: 'Key {{ keychain.api.key }}'}}
 ";
-    let registered = plant.control.catalog.register(&plant.tenant, text.into(), "playbook", false);
+    let registered = plane.control.catalog.register(&plane.tenant, text.into(), "playbook", false);
     let catalog = Some(registered.await.unwrap().0.id);
     let request = noetl_journal::StartRequest { catalog, ..Default::default() };
-    let started = plant.control.journal.executions.start(&plant.tenant, request).await.unwrap();
-    let row = plant.finished(started.execution).await;
+    let started = plane.control.journal.executions.start(&plane.tenant, request).await.unwrap();
+    let row = plane.finished(started.execution).await;
     assert_eq!(row.status, ExecutionStatus::Completed, "{:?}", row.error);
     let header = tool.0.lock().unwrap()[0].config["headers"]["Authorization"].clone();
     assert_eq!(header, format!("Key {TOKEN}"));
-    let log = plant.log(started.execution).await;
+    let log = plane.log(started.execution).await;
     let carried = log.iter().find_map(|event| match &event.fact {
         Fact::CommandIssued(issued) => issued.scope.clone(),
         _ => None,
@@ -293,16 +293,16 @@ workflow:
                                "kind": "credential"}});
     assert_eq!(json!(carried.keychain), entry, "only what is named goes along");
     assert_eq!(json!(carried.workload), json!({"alias": "stored"}));
-    assert_clean(&shown(&plant, started.execution).await);
-    plant.close().await;
+    assert_clean(&shown(&plane, started.execution).await);
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn a_secret_is_not_set_into_a_variable() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
-    let id = plant
+async fn setting_a_variable_to_a_secret_fails() {
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "api", "bearer", json!({"token": TOKEN})).await;
+    let id = plane
         .start(
             "
   - step: start
@@ -313,23 +313,23 @@ async fn a_secret_is_not_set_into_a_variable() {
 ",
         )
         .await;
-    let row = plant.finished(id).await;
+    let row = plane.finished(id).await;
     assert_eq!(row.status, ExecutionStatus::Failed);
     let error = row.error.unwrap_or_default().to_string();
     assert!(error.contains("ctx.token would hold the secret «secret:api.token»"), "{error}");
     assert!(tool.0.lock().unwrap().is_empty(), "no task follows");
-    assert_clean(&shown(&plant, id).await);
-    plant.close().await;
+    assert_clean(&shown(&plane, id).await);
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn an_unknown_alias_fails_its_step_and_explains_how_to_store_one() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
     let id =
-        plant.start("  - {step: start, tool: {kind: http, url: 'http://x', auth: nope}}\n").await;
-    plant.finished(id).await;
-    let log = plant.log(id).await;
+        plane.start("  - {step: start, tool: {kind: http, url: 'http://x', auth: nope}}\n").await;
+    plane.finished(id).await;
+    let log = plane.log(id).await;
     let failure = log.iter().find_map(|event| match &event.fact {
         Fact::CommandFailed { failure, .. } => Some(failure.clone()),
         _ => None,
@@ -338,17 +338,17 @@ async fn an_unknown_alias_fails_its_step_and_explains_how_to_store_one() {
     assert_eq!(failure.kind, FailureKind::Auth);
     assert!(failure.message.contains("there is no credential 'nope'"), "{}", failure.message);
     assert!(failure.message.contains("POST /api/credentials"), "{}", failure.message);
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn reports_of_remote_workers_are_redacted() {
-    let tool = Talkative::default();
-    let (plant, _) = plant(&tool).await;
-    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    let tool = LeakingTool::default();
+    let (plane, _) = plane(&tool).await;
+    keep(&plane, "api", "bearer", json!({"token": TOKEN})).await;
     let id =
-        plant.start("  - {step: start, tool: {kind: http, url: 'http://x', auth: api}}\n").await;
-    plant.finished(id).await;
+        plane.start("  - {step: start, tool: {kind: http, url: 'http://x', auth: api}}\n").await;
+    plane.finished(id).await;
     let report = EventReport {
         execution: id,
         step: "start".into(),
@@ -360,17 +360,19 @@ async fn reports_of_remote_workers_are_redacted() {
         event: None,
         columns: None,
     };
-    plant.control.remote.reports.record(&plant.tenant, report).await.unwrap();
-    let log = plant.log(id).await;
-    let kept = log.iter().find_map(|event| match &event.fact {
-        Fact::Reported(said) => Some((said.payload.clone(), said.meta.clone())),
+    plane.control.remote.reports.record(&plane.tenant, report).await.unwrap();
+    let log = plane.log(id).await;
+    let stored_report = log.iter().find_map(|event| match &event.fact {
+        Fact::Reported(reported_event) => {
+            Some((reported_event.payload.clone(), reported_event.meta.clone()))
+        }
         _ => None,
     });
-    let (payload, meta) = kept.expect("it is kept");
+    let (payload, meta) = stored_report.expect("it is kept");
     let mut payload = payload.unwrap();
     remove_tags(&mut payload);
     assert_eq!(payload, json!({"said": "«secret:api.token»", "forged": "‹secret:api.token»"}));
     assert_eq!(meta.unwrap()["b"], "«secret:api.token»");
-    assert_clean(&shown(&plant, id).await);
-    plant.close().await;
+    assert_clean(&shown(&plane, id).await);
+    plane.close().await;
 }

@@ -10,7 +10,7 @@ use noetl_store::{
 };
 use noetl_test_app::FaultyStore;
 
-use crate::plant::{Gate, Plant, chain};
+use crate::plane::{Gate, TestPlane, chain};
 
 const SHARDS: usize = 3;
 
@@ -38,13 +38,16 @@ fn home_of_failed(error: &StoreError) -> &str {
 }
 
 /// Starts until every shard had a start, and tells what became of each.
-async fn start_everywhere(plant: &Plant, workflow: &str) -> Vec<Result<ExecutionId, StartError>> {
-    let catalog = Some(plant.register(workflow).await);
+async fn start_everywhere(
+    plane: &TestPlane,
+    workflow: &str,
+) -> Vec<Result<ExecutionId, StartError>> {
+    let catalog = Some(plane.register(workflow).await);
     let mut starts = Vec::new();
     let mut names = HashSet::new();
     while names.len() < SHARDS {
         let request = StartRequest { catalog, ..StartRequest::default() };
-        let started = plant.control.journal.executions.start(&plant.tenant, request).await;
+        let started = plane.control.journal.executions.start(&plane.tenant, request).await;
         names.insert(match &started {
             Ok(started) => format!("shard-{}", home(started.execution)),
             Err(StartError::Submit(SubmitError::Store(error))) => home_of_failed(error).to_owned(),
@@ -58,40 +61,40 @@ async fn start_everywhere(plant: &Plant, workflow: &str) -> Vec<Result<Execution
 #[tokio::test(start_paused = true)]
 async fn executions_run_in_their_shards_and_are_listed_together() {
     let (cluster, shards) = stores();
-    let plant = Plant::sharded(&cluster, &shards, 4, &Gate::new()).await;
+    let plane = TestPlane::sharded(&cluster, &shards, 4, &Gate::new()).await;
     let ids: Vec<ExecutionId> =
-        start_everywhere(&plant, &chain(3)).await.into_iter().map(Result::unwrap).collect();
+        start_everywhere(&plane, &chain(3)).await.into_iter().map(Result::unwrap).collect();
     for id in &ids {
-        assert_eq!(plant.finished(*id).await.status, ExecutionStatus::Completed);
+        assert_eq!(plane.finished(*id).await.status, ExecutionStatus::Completed);
         for (number, shard) in shards.iter().enumerate() {
-            let found = shard.tenant_of(*id).await.unwrap().is_some();
-            assert_eq!(found, number == home(*id));
+            let is_stored = shard.tenant_of(*id).await.unwrap().is_some();
+            assert_eq!(is_stored, number == home(*id));
         }
     }
     let filter = ExecutionFilter { limit: 1000, ..ExecutionFilter::default() };
-    let listed = plant.control.journal.executions.list(&plant.tenant, &filter).await.unwrap();
+    let listed = plane.control.journal.executions.list(&plane.tenant, &filter).await.unwrap();
     let listed: HashSet<ExecutionId> = listed.iter().map(|row| row.id).collect();
     assert_eq!(listed, ids.into_iter().collect());
     assert_eq!(cluster.unfinished(ExecutionId::new(0), 9).await.unwrap(), []);
-    plant.close().await;
+    plane.close().await;
 }
 
 /// There is one slot, and a command of the shard that is down has waited longest for it. The others
 /// get it all the same, and when the shard is back its executions go on.
 #[tokio::test(start_paused = true)]
-async fn a_shard_that_is_down_fails_only_its_executions() {
+async fn an_unavailable_shard_fails_only_its_executions() {
     let (cluster, shards) = stores();
     let gate = Gate::new();
-    let plant = Plant::sharded(&cluster, &shards, 1, &gate).await;
-    let first = plant.start(GATED).await;
+    let plane = TestPlane::sharded(&cluster, &shards, 1, &gate).await;
+    let first = plane.start(GATED).await;
     gate.begun(1).await;
     let down = (home(first) + 1) % SHARDS;
     let mut all = vec![first];
     while home(all[all.len() - 1]) != down {
-        all.push(plant.start(GATED).await);
+        all.push(plane.start(GATED).await);
     }
     shards[down].set_down(true);
-    for started in start_everywhere(&plant, GATED).await {
+    for started in start_everywhere(&plane, GATED).await {
         match started {
             Ok(id) => all.push(id),
             Err(StartError::Submit(SubmitError::Store(error))) => {
@@ -105,32 +108,32 @@ async fn a_shard_that_is_down_fails_only_its_executions() {
     let (lost, well): (Vec<ExecutionId>, Vec<ExecutionId>) =
         all.into_iter().partition(|id| home(*id) == down);
     for id in well {
-        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+        assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
     }
     // With a free slot and some time, the shard that is down finds that its command cannot be read.
     // From then on a slot that one of the others frees goes to the third, although it waited less.
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let catalog = Some(plant.register(GATED).await);
+    let catalog = Some(plane.register(GATED).await);
     let mut more: Vec<ExecutionId> = Vec::new();
     while more.iter().map(|id| home(*id)).collect::<HashSet<_>>().len() < SHARDS - 1 {
         let request = StartRequest { catalog, ..StartRequest::default() };
-        let started = plant.control.journal.executions.start(&plant.tenant, request).await;
+        let started = plane.control.journal.executions.start(&plane.tenant, request).await;
         more.extend(started.ok().map(|started| started.execution));
     }
     gate.open.add_permits(more.len());
     for id in more {
-        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+        assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
     }
     shards[down].set_down(false);
     assert!(!lost.is_empty());
     for id in lost {
-        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+        assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
     }
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn a_list_that_lacks_a_shard_is_an_error_that_names_it() {
+async fn a_list_without_an_unavailable_shard_is_an_error_naming_the_shard() {
     let (cluster, shards) = stores();
     let routed = routed(&cluster, &shards);
     shards[1].set_down(true);

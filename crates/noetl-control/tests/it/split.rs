@@ -9,20 +9,20 @@ use noetl_test_app::FaultyStore;
 use serde_json::json;
 
 use crate::own::{of_path, register};
-use crate::plant::{Gate, Plant, count};
+use crate::plane::{Gate, TestPlane, count};
 
 const CHILD: &str = "  - {step: end, tool: {kind: noop, result: {v: '{{ workload.n + 1 }}'}}}\n";
 const HELD: &str = "  - {step: end, tool: {kind: shell, command: x}}\n";
 
-/// Runs a workflow beside these playbooks to its end.
+/// Runs a workflow with these playbooks in the catalog until it ends.
 async fn run(workflow: &str) -> (ExecutionStatus, Value, Vec<Event>) {
-    let plant = Plant::open(&Arc::new(FaultyStore::default()), 2, &Gate::new()).await;
-    register(&plant, "other/child", CHILD).await;
-    register(&plant, "other/failing", "  - {step: end, tool: {kind: http, url: x}}\n").await;
-    let id = plant.start(workflow).await;
-    let row = plant.finished(id).await;
-    let log = plant.log(id).await;
-    plant.close().await;
+    let plane = TestPlane::open(&Arc::new(FaultyStore::default()), 2, &Gate::new()).await;
+    register(&plane, "other/child", CHILD).await;
+    register(&plane, "other/failing", "  - {step: end, tool: {kind: http, url: x}}\n").await;
+    let id = plane.start(workflow).await;
+    let row = plane.finished(id).await;
+    let log = plane.log(id).await;
+    plane.close().await;
     (row.status, result_of(&log), log)
 }
 
@@ -44,7 +44,7 @@ fn exits(log: &[Event]) -> usize {
 }
 
 #[tokio::test]
-async fn results_of_tasks_cross_a_call() {
+async fn tasks_after_a_call_see_results_of_tasks_before_it() {
     let (status, result, log) = run("
   - step: start
     tool:
@@ -68,7 +68,7 @@ async fn results_of_tasks_cross_a_call() {
 }
 
 #[tokio::test]
-async fn a_pipeline_may_begin_and_end_with_calls() {
+async fn a_pipeline_may_start_and_end_with_calls() {
     let (status, result, log) = run("
   - step: start
     tool:
@@ -113,7 +113,7 @@ async fn a_failure_names_its_task() {
 }
 
 #[tokio::test]
-async fn rules_of_a_call_decide_on_its_outcome() {
+async fn rules_of_a_call_are_evaluated_on_its_outcome() {
     let (status, result, _) = run("
   - step: start
     tool:
@@ -160,16 +160,16 @@ async fn each_item_of_a_loop_makes_its_own_call() {
 }
 
 #[tokio::test]
-async fn large_results_cross_a_call_beside_the_log() {
-    let plant = Plant::open(&Arc::new(FaultyStore::default()), 2, &Gate::new()).await;
+async fn tasks_after_a_call_see_large_results_stored_as_blobs() {
+    let plane = TestPlane::open(&Arc::new(FaultyStore::default()), 2, &Gate::new()).await;
     let child =
         "  - {step: end, tool: {kind: noop, result: {text: '{{ workload.text }}', n: 3}}}\n";
-    register(&plant, "other/large", child).await;
+    register(&plane, "other/large", child).await;
     for last in [
         ", {name: store, kind: python, code: x, input: {length: '{{ run.text | length + pull.text | length }}'}}",
         "",
     ] {
-        let id = plant
+        let id = plane
             .start(&format!("
   - step: start
     tool:
@@ -180,27 +180,27 @@ async fn large_results_cross_a_call_beside_the_log() {
   - {{step: end, tool: {{kind: python, code: x, input: {{n: '{{{{ ctx.n }}}}', pull: '{{{{ start.pull.text | length }}}}', run: '{{{{ start.run.text | length }}}}', length: '{{{{ start.length }}}}'}}}}}}
 ", last.replace(", {", "      - {")))
             .await;
-        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+        assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
         let length = if last.is_empty() { Value::Null } else { json!(200_000) };
         let expected = json!({"n": 100_003, "pull": 100_000, "run": 100_000, "length": length});
-        assert_eq!(result_of(&plant.log(id).await), expected);
+        assert_eq!(result_of(&plane.log(id).await), expected);
     }
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn cancelling_cancels_the_called_playbook() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 2, &gate).await;
-    register(&plant, "other/held", HELD).await;
-    let id = plant.start(AROUND_HELD).await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    register(&plane, "other/held", HELD).await;
+    let id = plane.start(AROUND_HELD).await;
     gate.begun(1).await;
-    let child = of_path(&plant, "other/held").await[0].id;
-    plant.control.journal.executions.cancel(&plant.tenant, id, None).await.unwrap();
-    assert_eq!(plant.finished(child).await.status, ExecutionStatus::Cancelled);
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
-    plant.close().await;
+    let child = of_path(&plane, "other/held").await[0].id;
+    plane.control.journal.executions.cancel(&plane.tenant, id, None).await.unwrap();
+    assert_eq!(plane.finished(child).await.status, ExecutionStatus::Cancelled);
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Cancelled);
+    plane.close().await;
 }
 
 const AROUND_HELD: &str = "
@@ -212,20 +212,20 @@ const AROUND_HELD: &str = "
 ";
 
 #[tokio::test]
-async fn a_restart_between_segments_repeats_none() {
+async fn a_restart_between_segments_repeats_no_segment() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 2, &gate).await;
-    register(&plant, "other/held", HELD).await;
-    let id = plant.start(AROUND_HELD).await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    register(&plane, "other/held", HELD).await;
+    let id = plane.start(AROUND_HELD).await;
     gate.begun(1).await;
-    plant.close().await;
-    let plant = Plant::open(&store, 2, &gate).await;
+    plane.close().await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
     gate.begun(1).await;
     gate.open.add_permits(1);
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    let log = plant.log(id).await;
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
+    let log = plane.log(id).await;
     assert_eq!(result_of(&log)["store"], json!({"n": 4}));
     assert_eq!((issued(&log), exits(&log)), (3, 1));
-    plant.close().await;
+    plane.close().await;
 }

@@ -1,4 +1,4 @@
-//! Who is there changes while a process looks at what others hold.
+//! Live processes change while a process reads the commands of others.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,20 +12,21 @@ use noetl_store::{Append, Committed, EventLog, ExecutionStatus, LockedLog, Store
 use noetl_test_app::{CallInterceptor, FaultyStore};
 use tokio::sync::watch;
 
-use crate::plant::{Gate, Plant, count};
+use crate::plane::{Gate, TestPlane, count};
 
 const WORK: &str = "  - {step: a, tool: {kind: shell, command: x}}\n";
 
-/// Once this is armed, whoever has asked who is there gets no further commands until it is let go.
-struct Stale {
+/// A store that blocks reads of commands after the list of live processes was read, once it is
+/// armed.
+struct StaleStore {
     inner: Arc<FaultyStore>,
     is_armed: AtomicBool,
     has_asked: AtomicBool,
-    /// Whether somebody waits, and whether it is let go.
+    /// Whether a read waits, and whether it was released.
     waits: watch::Sender<(bool, bool)>,
 }
 
-impl Stale {
+impl StaleStore {
     fn over(inner: &Arc<FaultyStore>) -> (Arc<FaultyStore>, Arc<Self>) {
         let stale = Arc::new(Self {
             inner: inner.clone(),
@@ -52,7 +53,7 @@ impl Stale {
 }
 
 #[async_trait]
-impl CallInterceptor for Stale {
+impl CallInterceptor for StaleStore {
     async fn before_call(&self, method: &'static str) -> Result<(), StoreError> {
         if method == "open_commands" && self.has_asked.load(Ordering::SeqCst) {
             self.waits.send_modify(|(waits, _)| *waits = true);
@@ -84,48 +85,48 @@ impl CallInterceptor for Stale {
     }
 }
 
-async fn ends_undisturbed(plant: &Plant, id: ExecutionId) {
-    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    let expired = count(&plant.log(id).await, |fact| matches!(fact, Fact::CommandExpired { .. }));
+async fn ends_undisturbed(plane: &TestPlane, id: ExecutionId) {
+    assert_eq!(plane.finished(id).await.status, ExecutionStatus::Completed);
+    let expired = count(&plane.log(id).await, |fact| matches!(fact, Fact::CommandExpired { .. }));
     assert_eq!(expired, 0, "its process was there all the time");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_started_during_a_recovery_is_seen() {
+async fn a_recovery_respects_commands_of_a_process_started_meanwhile() {
     let (shared, gate) = (Arc::new(FaultyStore::default()), Gate::new());
     shared.set_shared();
-    let busy = Plant::open(&shared, 1, &gate).await;
+    let busy = TestPlane::open(&shared, 1, &gate).await;
     let first = busy.start(WORK).await;
     gate.begun(1).await;
     let left = busy.start(WORK).await;
-    let (store, stale) = Stale::over(&shared);
+    let (store, stale) = StaleStore::over(&shared);
     stale.arm();
-    let recovers = tokio::spawn(async move { Plant::open(&store, 0, &Gate::new()).await });
+    let recovers = tokio::spawn(async move { TestPlane::open(&store, 0, &Gate::new()).await });
     stale.waits().await;
-    let next = Plant::open(&shared, 1, &gate).await;
+    let next = TestPlane::open(&shared, 1, &gate).await;
     gate.begun(1).await;
     stale.let_go();
     let recovered = recovers.await.unwrap();
     gate.open.add_permits(2);
     ends_undisturbed(&next, first).await;
     ends_undisturbed(&next, left).await;
-    for plant in [recovered, next, busy] {
-        plant.close().await;
+    for plane in [recovered, next, busy] {
+        plane.close().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_started_during_an_orphan_scan_is_seen() {
+async fn an_orphan_scan_respects_commands_of_a_process_started_meanwhile() {
     let (shared, gate) = (Arc::new(FaultyStore::default()), Gate::new());
     shared.set_shared();
-    let (store, stale) = Stale::over(&shared);
+    let (store, stale) = StaleStore::over(&shared);
     let options = Options { slots: 1, lease: Duration::from_secs(3), ..Options::default() };
-    let looks = Plant::with(&store, options, &gate).await;
+    let looks = TestPlane::with(&store, options, &gate).await;
     let first = looks.start(WORK).await;
     gate.begun(1).await;
     stale.arm();
     stale.waits().await;
-    let next = Plant::open(&shared, 1, &gate).await;
+    let next = TestPlane::open(&shared, 1, &gate).await;
     let id = next.start(WORK).await;
     gate.begun(1).await;
     stale.let_go();
@@ -134,7 +135,7 @@ async fn a_process_started_during_an_orphan_scan_is_seen() {
     gate.open.add_permits(2);
     ends_undisturbed(&next, first).await;
     ends_undisturbed(&next, id).await;
-    for plant in [looks, next] {
-        plant.close().await;
+    for plane in [looks, next] {
+        plane.close().await;
     }
 }

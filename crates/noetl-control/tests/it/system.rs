@@ -9,16 +9,20 @@ use noetl_store::{MemoryStore, SnapshotStore};
 use noetl_test_app::FaultyStore;
 use serde_json::json;
 
-use crate::plant::{Gate, Plant, chain};
+use crate::plane::{Gate, TestPlane, chain};
 use crate::publishing::{options, until};
 
 const STREAM: &str = "noetl_events";
 const MATERIALIZE: SystemConsumers = SystemConsumers { materialize: true, project: false };
 const PROJECT: SystemConsumers = SystemConsumers { materialize: false, project: true };
 
-fn read(what: SystemConsumers, bus: &Arc<MemoryStream>, plant: &Plant) -> SystemConsumersHandle {
+fn read(
+    what: SystemConsumers,
+    bus: &Arc<MemoryStream>,
+    plane: &TestPlane,
+) -> SystemConsumersHandle {
     let bus: Arc<dyn CommandConsumer> = bus.clone();
-    let control = &plant.control;
+    let control = &plane.control;
     SystemConsumersHandle::start(
         what,
         &options(),
@@ -52,7 +56,7 @@ fn row(execution: i64, event: i64) -> Value {
     })
 }
 
-/// What a reader has not answered for.
+/// Returns the number of messages without an ack of a consumer.
 async fn backlog(bus: &MemoryStream, reader: &str) -> Option<u64> {
     let state = CommandBus::state(bus, STREAM).await.ok()??;
     state.consumers.iter().find(|known| known.name == reader).map(|known| known.backlog())
@@ -65,34 +69,34 @@ async fn answered(bus: &MemoryStream, reader: &str) {
 #[tokio::test]
 async fn imported_rows_are_stored_and_invalid_ones_delay_no_others() {
     let (store, bus) = (Arc::new(FaultyStore::over(Arc::new(MemoryStore::new()))), bus());
-    let plant = Plant::open(&store, 1, &Gate::new()).await;
+    let plane = TestPlane::open(&store, 1, &Gate::new()).await;
     let wrong = [json!("not json"), json!({"execution_id": 7}), json!([1])];
     publish(&bus, &wrong).await;
     publish(&bus, &[row(7, 71), row(7, 72), row(8, 81), row(7, 71)]).await;
-    let reading = read(MATERIALIZE, &bus, &plant);
+    let reading = read(MATERIALIZE, &bus, &plane);
     answered(&bus, "noetl_materializer").await;
     for (execution, events) in [(7, vec![71, 72]), (8, vec![81])] {
         let id = ExecutionId::new(execution);
-        let log = plant.control.journal.executions.events(id, Seq::START, 10).await.unwrap();
+        let log = plane.control.journal.executions.events(id, Seq::START, 10).await.unwrap();
         assert!(log.iter().all(|event| event.origin() == Origin::Imported));
         assert_eq!(log.iter().map(|event| event.id.get()).collect::<Vec<_>>(), events);
     }
-    let page = plant.control.journal.metrics.text();
+    let page = plane.control.journal.metrics.text();
     assert!(page.contains("noetl_events_projected_total 3"), "{page}");
     assert!(page.contains("noetl_events_rejected_total{route=\"materializer\"} 3"), "{page}");
     assert_eq!(backlog(&bus, "noetl_projector").await, Some(7), "another's are left to it");
     reading.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn rows_that_the_store_rejects_are_read_again() {
+async fn rows_rejected_by_the_store_are_redelivered() {
     let (store, bus) = (Arc::new(FaultyStore::over(Arc::new(MemoryStore::new()))), bus());
-    let plant = Plant::open(&store, 1, &Gate::new()).await;
+    let plane = TestPlane::open(&store, 1, &Gate::new()).await;
     store.set_down(true);
-    let reading = read(MATERIALIZE, &bus, &plant);
+    let reading = read(MATERIALIZE, &bus, &plane);
     publish(&bus, &[row(7, 71), row(7, 72)]).await;
-    // Somebody else reads beside it, and gives back what it is given.
+    // A second reader of the consumer returns its message without an ack.
     until("a message that came back", async || bus.give("noetl_materializer").is_some()).await;
     store.set_down(false);
     bus.set_connected(false);
@@ -100,29 +104,29 @@ async fn rows_that_the_store_rejects_are_read_again() {
     publish(&bus, &[row(7, 73)]).await;
     let id = ExecutionId::new(7);
     until("the last row", async || {
-        let log = plant.control.journal.executions.events(id, Seq::START, 10).await.unwrap();
+        let log = plane.control.journal.executions.events(id, Seq::START, 10).await.unwrap();
         log.iter().any(|event| event.id.get() == 73)
     })
     .await;
     reading.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
 async fn snapshots_follow_delivered_events() {
     let (store, bus) = (Arc::new(FaultyStore::over(Arc::new(MemoryStore::new()))), bus());
-    let plant = Plant::open(&store, 1, &Gate::new()).await;
-    let id = plant.start(&chain(2)).await;
-    plant.finished(id).await;
-    let last = plant.log(id).await.last().unwrap().id;
-    let reading = read(PROJECT, &bus, &plant);
+    let plane = TestPlane::open(&store, 1, &Gate::new()).await;
+    let id = plane.start(&chain(2)).await;
+    plane.finished(id).await;
+    let last = plane.log(id).await.last().unwrap().id;
+    let reading = read(PROJECT, &bus, &plane);
     publish(&bus, &[row(id.get(), 1), row(id.get(), 2), json!("?"), row(12_345, 1)]).await;
     answered(&bus, "noetl_projector").await;
     let kind = "orchestrator_workflow_state";
-    let kept = store.snapshot(&Tenant::default(), kind, &id.to_string()).await.unwrap();
-    assert_eq!(kept.map(|kept| kept.version), Some(last.get()));
+    let snapshot = store.snapshot(&Tenant::default(), kind, &id.to_string()).await.unwrap();
+    assert_eq!(snapshot.map(|snapshot| snapshot.version), Some(last.get()));
     reading.close().await;
-    plant.close().await;
+    plane.close().await;
 }
 
 fn bus() -> Arc<MemoryStream> {

@@ -1,4 +1,4 @@
-//! Values that are not in memory: large ones, and those of executions that were put aside.
+//! Values that are not in memory: large ones, and those of evicted executions.
 
 use std::sync::Arc;
 
@@ -8,30 +8,30 @@ use noetl_model::{Fact, Map, Value};
 use noetl_store::{BlobRefs, EventLog, ExecutionStatus, SnapshotStore};
 use noetl_test_app::FaultyStore;
 
-use crate::plant::{Gate, Plant, count};
+use crate::plane::{Gate, TestPlane, count};
 
-/// Visits one step `steps` times and counts.
+/// Runs one step `steps` times and counts.
 fn cycle() -> &'static str {
     "  - step: s\n    tool: {kind: noop, input: {n: '{{ ctx.n | default(0) + 1 }}'}}\n    \
      set: {ctx.n: '{{ ctx.n | default(0) + 1 }}'}\n    \
      next: {arcs: [{step: s, when: 'ctx.n < workload.steps'}]}\n"
 }
 
-async fn start(plant: &Plant, workflow: &str, payload: Value) -> noetl_model::ExecutionId {
-    let catalog = Some(plant.register(workflow).await);
+async fn start(plane: &TestPlane, workflow: &str, payload: Value) -> noetl_model::ExecutionId {
+    let catalog = Some(plane.register(workflow).await);
     let payload: Map = payload.as_object().cloned().unwrap();
     let request = StartRequest { catalog, payload, ..StartRequest::default() };
-    plant.control.journal.executions.start(&plant.tenant, request).await.unwrap().execution
+    plane.control.journal.executions.start(&plane.tenant, request).await.unwrap().execution
 }
 
 #[tokio::test]
-async fn a_long_execution_has_a_snapshot_that_is_behind_nothing_but_its_tail() {
+async fn a_long_execution_has_a_snapshot_of_all_but_its_latest_events() {
     let store = Arc::new(FaultyStore::default());
-    let plant = Plant::open(&store, 1, &Gate::new()).await;
-    let id = start(&plant, cycle(), serde_json::json!({"steps": 400})).await;
-    let row = plant.finished(id).await;
+    let plane = TestPlane::open(&store, 1, &Gate::new()).await;
+    let id = start(&plane, cycle(), serde_json::json!({"steps": 400})).await;
+    let row = plane.finished(id).await;
     assert_eq!(row.status, ExecutionStatus::Completed);
-    plant.close().await;
+    plane.close().await;
     let snapshot = store.snapshot(&Default::default(), "engine_state", &id.to_string()).await;
     let snapshot = snapshot.unwrap().expect("one was due");
     let version = i64::try_from(row.version.0).unwrap();
@@ -53,19 +53,19 @@ async fn a_long_execution_has_a_snapshot_that_is_behind_nothing_but_its_tail() {
 async fn evicted_executions_continue_from_their_state() {
     let store = Arc::new(FaultyStore::default());
     let options = Options { slots: 4, cache_bytes: 1, ..Options::default() };
-    let plant = Plant::with(&store, options, &Gate::new()).await;
+    let plane = TestPlane::with(&store, options, &Gate::new()).await;
     let mut ids = Vec::new();
     for _ in 0..4 {
-        ids.push(start(&plant, cycle(), serde_json::json!({"steps": 120})).await);
+        ids.push(start(&plane, cycle(), serde_json::json!({"steps": 120})).await);
     }
     for id in ids {
-        let row = plant.finished(id).await;
+        let row = plane.finished(id).await;
         assert_eq!(row.status, ExecutionStatus::Completed, "{:?}", row.error);
         assert_eq!(row.steps_completed, 120);
-        let log = plant.log(id).await;
+        let log = plane.log(id).await;
         assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandIssued(_))), 120);
     }
-    plant.close().await;
+    plane.close().await;
 }
 
 /// A step that passes on a large value, one that tests it, and one that never looks at it.
@@ -76,31 +76,31 @@ const LARGE: &str = "  - step: make\n    tool: {kind: python, code: x, input: {t
      - step: test\n    tool: {kind: python, code: x, input: {length: '{{ make.text | length }}'}}\n";
 
 #[tokio::test]
-async fn a_value_that_is_not_held_is_read_where_it_is_needed() {
+async fn an_evicted_value_is_loaded_when_it_is_needed() {
     for cache_bytes in [1, 256 << 20] {
         let store = Arc::new(FaultyStore::default());
         let options = Options { slots: 1, cache_bytes, ..Options::default() };
-        let plant = Plant::with(&store, options, &Gate::new()).await;
-        let id = plant.start(LARGE).await;
-        let row = plant.finished(id).await;
+        let plane = TestPlane::with(&store, options, &Gate::new()).await;
+        let id = plane.start(LARGE).await;
+        let row = plane.finished(id).await;
         assert_eq!(row.status, ExecutionStatus::Completed, "{:?}", row.error);
-        let log = plant.log(id).await;
+        let log = plane.log(id).await;
         let Some(Fact::PlaybookCompleted { result, .. }) = log.last().map(|e| &e.fact) else {
             panic!("{log:?}")
         };
         assert_eq!(result["length"], 5000, "{result}");
-        plant.close().await;
+        plane.close().await;
     }
 }
 
 #[tokio::test]
-async fn a_result_past_the_inline_limit_is_kept_by_reference_and_read_back() {
+async fn a_result_past_the_inline_limit_is_stored_by_reference_and_loaded() {
     let store = Arc::new(FaultyStore::default());
-    let plant = Plant::open(&store, 1, &Gate::new()).await;
-    let id = plant.start(&LARGE.replace("5000", "90000")).await;
-    let row = plant.finished(id).await;
+    let plane = TestPlane::open(&store, 1, &Gate::new()).await;
+    let id = plane.start(&LARGE.replace("5000", "90000")).await;
+    let row = plane.finished(id).await;
     assert_eq!(row.status, ExecutionStatus::Completed, "{:?}", row.error);
-    let log = plant.log(id).await;
+    let log = plane.log(id).await;
     let mut references = 0;
     for event in &log {
         if let Fact::CallDone { data, reference: Some(reference), .. } = &event.fact {
@@ -111,5 +111,5 @@ async fn a_result_past_the_inline_limit_is_kept_by_reference_and_read_back() {
     }
     assert_eq!(references, 2, "what was made, and what was passed on");
     assert_eq!(store.references(id).await.unwrap().len(), 2);
-    plant.close().await;
+    plane.close().await;
 }

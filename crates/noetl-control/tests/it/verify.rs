@@ -6,7 +6,7 @@ use noetl_store::{ExecutionStatus, RetentionPolicy, RetentionStore, RetentionWin
 use noetl_test_app::FaultyStore;
 use noetl_views::{VerifyReport, verify};
 
-use crate::plant::{Gate, Plant, chain};
+use crate::plane::{Gate, TestPlane, chain};
 
 async fn all(store: &FaultyStore) -> VerifyReport {
     verify(store, ExecutionId::new(i64::MIN), 100).await.unwrap()
@@ -20,16 +20,16 @@ async fn messages(store: &FaultyStore) -> Vec<String> {
 async fn logs_of_the_journal_pass_verification() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 2, &gate).await;
-    let ended = plant.start(&chain(5)).await;
-    plant.finished(ended).await;
-    let running = plant.start("  - {step: a, tool: {kind: shell, command: x}}\n").await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    let ended = plane.start(&chain(5)).await;
+    plane.finished(ended).await;
+    let running = plane.start("  - {step: a, tool: {kind: shell, command: x}}\n").await;
     gate.begun(1).await;
     let verified = all(&store).await;
     assert_eq!((verified.executions, verified.last), (2, Some(ended.max(running))));
     assert!(verified.events > 5);
     assert_eq!(verified.problems, []);
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn executions_are_checked_in_pages() {
 }
 
 #[tokio::test]
-async fn a_row_that_ended_without_its_log_is_found() {
+async fn a_finished_row_of_an_unfinished_log_is_reported() {
     let store = FaultyStore::default();
     let mut story = Story::new(10);
     write(&store, story.start()).await;
@@ -63,7 +63,7 @@ async fn a_row_that_ended_without_its_log_is_found() {
 }
 
 #[tokio::test]
-async fn another_end_in_the_row_than_in_the_log_is_found() {
+async fn a_status_that_differs_between_row_and_log_is_reported() {
     let store = FaultyStore::default();
     let mut story = Story::new(10);
     write(&store, story.start()).await;

@@ -16,16 +16,16 @@ type StepRunKey = (Arc<str>, u32);
 
 impl Execution {
     pub(super) fn loop_moved(&mut self, fact: &LoopFact, seq: Seq, trail: &mut UndoLog) {
-        let visit = (fact.step.clone(), fact.run);
+        let step_run_key = (fact.step.clone(), fact.run);
         match &fact.what {
             LoopEvent::Started(started) => {
-                let before = self.loops.insert(visit.clone(), LoopState::new(started));
-                trail.push(|| UndoEntry::Loop(visit, before.map(Box::new)));
+                let before = self.loops.insert(step_run_key.clone(), LoopState::new(started));
+                trail.push(|| UndoEntry::Loop(step_run_key, before.map(Box::new)));
             }
-            LoopEvent::Items(items) => self.add_items(&visit, items, seq, trail),
+            LoopEvent::Items(items) => self.add_items(&step_run_key, items, seq, trail),
             LoopEvent::Frame(moved) => {
                 let (frame, rows) = (moved.frame, moved.rows);
-                self.in_loop(&visit, trail, |repeat| match moved.to {
+                self.in_loop(&step_run_key, trail, |repeat| match moved.to {
                     FrameState::Dispatched => {
                         vec![repeat.set_counters(|counters| {
                             counters.frames = counters.frames.max(frame + 1);
@@ -42,40 +42,46 @@ impl Execution {
             }
             LoopEvent::StageClosed(_) => {}
             LoopEvent::Done(_) => {
-                let Some(repeat) = self.loops.get(&visit) else { return };
+                let Some(repeat) = self.loops.get(&step_run_key) else { return };
                 let result = repeat.result();
-                if let Some(step_run) = self.running.get_mut(&visit) {
+                if let Some(step_run) = self.running.get_mut(&step_run_key) {
                     let before = step_run.clone();
                     step_run.data = Some(result);
-                    trail.push(|| UndoEntry::Visit(visit, Some(before)));
+                    trail.push(|| UndoEntry::StepRun(step_run_key, Some(before)));
                 }
             }
         }
     }
 
-    fn add_items(&mut self, visit: &StepRunKey, given: &LoopItems, seq: Seq, trail: &mut UndoLog) {
-        let bytes: usize = given.items.iter().map(size_of).sum();
-        let fits = self.held_bytes().saturating_add(bytes) <= self.limits.total_bytes
+    fn add_items(
+        &mut self,
+        step_run_key: &StepRunKey,
+        added: &LoopItems,
+        seq: Seq,
+        trail: &mut UndoLog,
+    ) {
+        let bytes: usize = added.items.iter().map(size_of).sum();
+        let fits = self.inline_bytes().saturating_add(bytes) <= self.limits.total_bytes
             && self.limits.holds_items();
         let source = if fits {
-            ValueSource::Held(from_json_owned(Value::Array(given.items.clone())))
+            ValueSource::Held(from_json_owned(Value::Array(added.items.clone())))
         } else {
             ValueSource::Event { seq, key: None, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
         };
         trail.note(&source);
-        let held = if fits { bytes } else { 0 };
-        let len = u32::try_from(given.items.len()).unwrap_or(u32::MAX);
-        let items = StoredValue { slot: slot(source), bytes: held };
-        let chunk = Chunk { from: given.from, len, items };
-        let first = given.from;
-        self.in_loop(visit, trail, |repeat| {
+        let inline_bytes = if fits { bytes } else { 0 };
+        let len = u32::try_from(added.items.len()).unwrap_or(u32::MAX);
+        let items = StoredValue { slot: slot(source), bytes: inline_bytes };
+        let chunk = Chunk { from: added.from, len, items };
+        let first = added.from;
+        self.in_loop(step_run_key, trail, |repeat| {
             let mut undo = vec![
                 repeat.add_chunk(chunk),
                 repeat.set_counters(|counters| {
-                    counters.bytes += held;
+                    counters.bytes += inline_bytes;
                 }),
             ];
-            if let Some(frame) = given.frame {
+            if let Some(frame) = added.frame {
                 let span = ItemRange { first, rows: len, next: 0, open: 0, failed: 0 };
                 undo.push(repeat.set_span(frame, Some(span)));
             }
@@ -90,9 +96,9 @@ impl Execution {
         item: &LoopItem,
         trail: &mut UndoLog,
     ) {
-        let visit = (issued.step.clone(), issued.run);
+        let step_run_key = (issued.step.clone(), issued.run);
         let item = item.clone();
-        self.in_loop(&visit, trail, |repeat| {
+        self.in_loop(&step_run_key, trail, |repeat| {
             if item.claims {
                 return vec![repeat.set_counters(|counters| counters.claims += 1)];
             }
@@ -131,8 +137,8 @@ impl Execution {
     ) {
         let issued = &command.issued;
         let Some(item) = &issued.item else { return };
-        let visit = (issued.step.clone(), issued.run);
-        self.in_loop(&visit, trail, |repeat| {
+        let step_run_key = (issued.step.clone(), issued.run);
+        self.in_loop(&step_run_key, trail, |repeat| {
             if item.claims {
                 return vec![repeat.set_counters(|counters| {
                     counters.claims = counters.claims.saturating_sub(1);
@@ -143,9 +149,9 @@ impl Execution {
             undo.push(repeat.set_counters(|counters| {
                 counters.open = counters.open.saturating_sub(1);
                 match &end {
-                    Some(ItemOutcome::Done(kept)) => {
+                    Some(ItemOutcome::Done(stored)) => {
                         counters.done += 1;
-                        counters.bytes += kept.bytes;
+                        counters.bytes += stored.bytes;
                     }
                     Some(ItemOutcome::Failed(_)) => {
                         counters.failed += 1;
@@ -169,21 +175,21 @@ impl Execution {
     }
 
     /// Removes the loop of a step run that ends.
-    pub(super) fn drop_loop(&mut self, visit: &StepRunKey, trail: &mut UndoLog) {
-        if let Some(repeat) = self.loops.remove(visit) {
-            trail.push(|| UndoEntry::Loop(visit.clone(), Some(Box::new(repeat))));
+    pub(super) fn drop_loop(&mut self, step_run_key: &StepRunKey, trail: &mut UndoLog) {
+        if let Some(repeat) = self.loops.remove(step_run_key) {
+            trail.push(|| UndoEntry::Loop(step_run_key.clone(), Some(Box::new(repeat))));
         }
     }
 
     fn in_loop(
         &mut self,
-        visit: &StepRunKey,
+        step_run_key: &StepRunKey,
         trail: &mut UndoLog,
         change: impl FnOnce(&mut LoopState) -> Vec<loops::LoopUndo>,
     ) {
-        let Some(repeat) = self.loops.get_mut(visit) else { return };
+        let Some(repeat) = self.loops.get_mut(step_run_key) else { return };
         for undo in change(repeat) {
-            trail.push(|| UndoEntry::InLoop(visit.clone(), undo));
+            trail.push(|| UndoEntry::InLoop(step_run_key.clone(), undo));
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Answer) -> Result<(), Rej
 }
 
 /// Compares two tokens in constant time, so the duration does not reveal where they differ.
-fn is_same(known: &str, given: &str) -> bool {
-    let differs = known.bytes().zip(given.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
-    known.len() == given.len() && differs == 0
+fn is_same(known: &str, answered: &str) -> bool {
+    let differs = known.bytes().zip(answered.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+    known.len() == answered.len() && differs == 0
 }

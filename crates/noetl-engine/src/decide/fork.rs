@@ -209,8 +209,8 @@ impl Copy<'_> {
             | Fact::CommandExpired { command, .. }
             | Fact::CommandCancelled { command, .. } => *command = *self.ids.get(command)?,
             Fact::StepEntered { step, run, deadline, .. } => {
-                let visit = (step.clone(), *run);
-                let goes_on = self.origin.running.contains_key(&visit);
+                let step_run_key = (step.clone(), *run);
+                let goes_on = self.origin.running.contains_key(&step_run_key);
                 let limit = deadline.filter(|_| goes_on);
                 *deadline = limit.map(|limit| self.now.plus(limit.since(event.at)));
             }

@@ -14,7 +14,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: RecordReport) -> Result<(
         return Err(Rejection::AlreadyFinished(draft.state.status));
     }
     let id = input.id.unwrap_or_else(|| (draft.moment.ids)());
-    let said = ReportedEvent { key: input.key.or(input.said.key), ..input.said };
-    draft.record_as(id, Fact::Reported(Box::new(said)));
+    let report = ReportedEvent { key: input.key.or(input.said.key), ..input.said };
+    draft.record_as(id, Fact::Reported(Box::new(report)));
     Ok(())
 }

@@ -55,7 +55,7 @@ pub(super) fn workload(draft: &Draft<'_, '_>, input: &StartInput) -> Result<Map,
     match &draft.playbook.workload {
         ValueTemplate::Map(defaults) => {
             for (name, value) in defaults {
-                if input.payload.get(name).is_some_and(|given| !given.is_object()) {
+                if input.payload.get(name).is_some_and(|section| !section.is_object()) {
                     continue;
                 }
                 let value = value.render(&scope);

@@ -11,8 +11,8 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Timeout) -> Result<(), R
     draft.running()?;
     match input {
         Timeout::Step { step, run } => {
-            let visit = (step.clone(), *run);
-            if !draft.state.running.contains_key(&visit) || draft.state.is_failing() {
+            let step_run_key = (step.clone(), *run);
+            if !draft.state.running.contains_key(&step_run_key) || draft.state.is_failing() {
                 return Ok(());
             }
             draft.cancel_commands(|open| open.issued.step == *step && open.issued.run == *run);
@@ -23,8 +23,8 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Timeout) -> Result<(), R
             draft.exit_failed(step, *run, failure);
         }
         Timeout::Admission { step, until } => {
-            let held = draft.state.held.get(step);
-            if !held.is_some_and(|held| held.iter().any(|token| token.until <= *until)) {
+            let tokens = draft.state.held.get(step);
+            if !tokens.is_some_and(|tokens| tokens.iter().any(|token| token.until <= *until)) {
                 return Ok(());
             }
             draft.record(Fact::StepDenied { step: step.clone(), tokens: 0 });

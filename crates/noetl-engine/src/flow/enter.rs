@@ -162,13 +162,13 @@ impl Draft<'_, '_> {
 
     /// Enters the steps that admit their waiting tokens after a change of variables.
     pub(super) fn admit_held(&mut self) {
-        let held: Vec<(Arc<str>, Option<Arc<str>>)> = self
+        let waiting: Vec<(Arc<str>, Option<Arc<str>>)> = self
             .state
             .held
             .iter()
             .map(|(step, tokens)| (step.clone(), tokens.last().and_then(|t| t.from.clone())))
             .collect();
-        for (name, from) in held {
+        for (name, from) in waiting {
             let Some(ix) = self.playbook.find(&name) else { continue };
             if self.state.held.contains_key(&name) {
                 self.enter(Activation { step: ix, tokens: 0, from, held: true });

@@ -27,8 +27,9 @@ struct ExitDecision {
 impl Draft<'_, '_> {
     /// Ends a step run whose command, if it had one, was completed.
     pub(crate) fn exit_done(&mut self, name: &Arc<str>, run: u32) {
-        let visit = self.state.running.get(&(name.clone(), run));
-        let data = visit.and_then(|visit| visit.data.as_ref()).map(|kept| kept.slot.clone());
+        let step_run = self.state.running.get(&(name.clone(), run));
+        let data =
+            step_run.and_then(|step_run| step_run.data.as_ref()).map(|stored| stored.slot.clone());
         let data = data.unwrap_or_default();
         self.exit(name, run, &data, None);
     }
@@ -138,7 +139,8 @@ impl Draft<'_, '_> {
         scope.step = self.state.locals(&step.name, run);
         let decision = self.evaluate(step, failure, &mut scope);
         if self.misses(&scope) {
-            let places = required_values::of_exit(step, self.state, Some(data), failure.is_some());
+            let places =
+                required_values::exit_values(step, self.state, Some(data), failure.is_some());
             self.need(places);
             return None;
         }

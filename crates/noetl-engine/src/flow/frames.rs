@@ -18,13 +18,18 @@ const FRAME_MAX_ROWS: &str = "__frame_max_rows";
 impl Draft<'_, '_> {
     /// Returns the frame sizes that were rendered when the loop started, or else those of the
     /// playbook.
-    pub(super) fn frame_sizes(&self, cursor: &Cursor, visit: &(Arc<str>, u32)) -> FrameSizes {
-        self.loop_state(visit).and_then(|state| state.frame).unwrap_or(cursor.frame.sizes)
+    pub(super) fn frame_sizes(
+        &self,
+        cursor: &Cursor,
+        step_run_key: &(Arc<str>, u32),
+    ) -> FrameSizes {
+        self.loop_state(step_run_key).and_then(|state| state.frame).unwrap_or(cursor.frame.sizes)
     }
 
     /// Closes the frames whose rows have all ended.
-    pub(super) fn close_frames(&mut self, visit: &(Arc<str>, u32)) {
-        let Some(state) = self.loop_state(visit).filter(|state| state.counters.total.is_none())
+    pub(super) fn close_frames(&mut self, step_run_key: &(Arc<str>, u32)) {
+        let Some(state) =
+            self.loop_state(step_run_key).filter(|state| state.counters.total.is_none())
         else {
             return;
         };
@@ -39,7 +44,7 @@ impl Draft<'_, '_> {
             })
             .collect();
         for moved in ended {
-            self.loop_fact(&visit.0, visit.1, LoopEvent::Frame(moved));
+            self.loop_fact(&step_run_key.0, step_run_key.1, LoopEvent::Frame(moved));
         }
     }
 
@@ -49,10 +54,10 @@ impl Draft<'_, '_> {
         step: &Step,
         cursor: &Cursor,
         run: u32,
-        visit: &(Arc<str>, u32),
+        step_run_key: &(Arc<str>, u32),
     ) {
         loop {
-            let Some(state) = self.loop_state(visit) else { return };
+            let Some(state) = self.loop_state(step_run_key) else { return };
             let counters = state.counters;
             let in_flight = counters.claims + u32::try_from(state.spans.len()).unwrap_or(u32::MAX);
             let is_full = in_flight >= counters.max_in_flight;
@@ -63,7 +68,7 @@ impl Draft<'_, '_> {
             let moved = FrameTransition { frame, to: FrameState::Dispatched, rows: 0 };
             self.loop_fact(&step.name, run, LoopEvent::Frame(moved));
             let item = LoopItem { index: frame, total: None, frame: Some(frame), claims: true };
-            if !self.claim_frame(step, cursor, run, visit, item) {
+            if !self.claim_frame(step, cursor, run, step_run_key, item) {
                 return;
             }
         }
@@ -76,12 +81,12 @@ impl Draft<'_, '_> {
         step: &Step,
         cursor: &Cursor,
         run: u32,
-        visit: &(Arc<str>, u32),
+        step_run_key: &(Arc<str>, u32),
         item: LoopItem,
     ) -> bool {
-        let from = self.loop_state(visit).and_then(|state| state.from.clone());
+        let from = self.loop_state(step_run_key).and_then(|state| state.from.clone());
         let mut scope = scope::tool_scope(self, from.as_deref());
-        let rows = from_json_owned(self.frame_sizes(cursor, visit).max_rows.into());
+        let rows = from_json_owned(self.frame_sizes(cursor, step_run_key).max_rows.into());
         Arc::make_mut(&mut scope.labels).insert(Arc::from(FRAME_MAX_ROWS), rows.into());
         let Err(message) = self.issue_tool(step, &cursor.claim, run, &scope, item) else {
             return true;

@@ -91,7 +91,7 @@ impl Draft<'_, '_> {
             }),
         };
         if let (StepWork::Tool(tool), false) = (work, scope.reach.needed().is_empty()) {
-            let places = required_values::of_tool(tool, self.state, scope.previous.as_ref());
+            let places = required_values::tool_values(tool, self.state, scope.previous.as_ref());
             self.need(places);
         }
         let parts = CommandParts { kind, timeout, idempotent };

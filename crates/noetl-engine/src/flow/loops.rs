@@ -127,12 +127,12 @@ impl Draft<'_, '_> {
     /// An item can end while it is issued. Then the call that issues it continues with the next
     /// one: a nested call for each item would overflow the stack.
     pub(crate) fn advance_loop(&mut self, name: &Arc<str>, run: u32) {
-        let visit = (name.clone(), run);
-        if let Some((_, again)) = self.advancing.iter_mut().find(|(of, _)| *of == visit) {
+        let step_run_key = (name.clone(), run);
+        if let Some((_, again)) = self.advancing.iter_mut().find(|(of, _)| *of == step_run_key) {
             *again = true;
             return;
         }
-        self.advancing.push((visit, false));
+        self.advancing.push((step_run_key, false));
         loop {
             self.advance_loop_once(name, run);
             match self.advancing.last_mut() {
@@ -151,36 +151,36 @@ impl Draft<'_, '_> {
         if self.state.is_failing() && !self.is_final(name) {
             return;
         }
-        let visit = (name.clone(), run);
-        if self.loop_state(&visit).is_none() {
+        let step_run_key = (name.clone(), run);
+        if self.loop_state(&step_run_key).is_none() {
             return;
         }
-        self.close_frames(&visit);
-        if self.has_failed(repeat, &visit) {
-            return self.stop_loop(name, run, &visit);
+        self.close_frames(&step_run_key);
+        if self.has_failed(repeat, &step_run_key) {
+            return self.stop_loop(name, run, &step_run_key);
         }
-        self.hand_out_items(step, repeat, run, &visit);
+        self.hand_out_items(step, repeat, run, &step_run_key);
         // An item whose templates do not render fails as it is issued.
-        if self.has_failed(repeat, &visit) {
-            return self.stop_loop(name, run, &visit);
+        if self.has_failed(repeat, &step_run_key) {
+            return self.stop_loop(name, run, &step_run_key);
         }
         if let LoopSource::Cursor(cursor) = &repeat.over {
-            self.claim_frames(step, cursor, run, &visit);
+            self.claim_frames(step, cursor, run, &step_run_key);
         }
-        if self.loop_state(&visit).is_some_and(LoopState::is_over) {
+        if self.loop_state(&step_run_key).is_some_and(LoopState::is_over) {
             self.finish_loop(name, run, matches!(repeat.over, LoopSource::Cursor(_)));
         }
     }
 
     /// Returns `true` if a loop that stops at its first failure has a failed item.
-    fn has_failed(&self, repeat: &LoopSpec, visit: &(Arc<str>, u32)) -> bool {
+    fn has_failed(&self, repeat: &LoopSpec, step_run_key: &(Arc<str>, u32)) -> bool {
         repeat.failure == FailureMode::FailFast
-            && self.loop_state(visit).is_some_and(|state| state.counters.failed > 0)
+            && self.loop_state(step_run_key).is_some_and(|state| state.counters.failed > 0)
     }
 
     /// Stops a loop. Cancels pending commands, lets commands in flight and parked ones end, and
     /// fails the loop with the last of them.
-    fn stop_loop(&mut self, name: &Arc<str>, run: u32, visit: &(Arc<str>, u32)) {
+    fn stop_loop(&mut self, name: &Arc<str>, run: u32, step_run_key: &(Arc<str>, u32)) {
         self.cancel_commands(|open| {
             open.issued.step == *name
                 && open.issued.run == run
@@ -188,14 +188,16 @@ impl Draft<'_, '_> {
                 // An item with a split pipeline is in flight after its first segment.
                 && open.issued.split().is_none_or(|split| split.segment == 0)
         });
-        let Some(state) = self.loop_state(visit).filter(|state| state.is_quiet()) else { return };
+        let Some(state) = self.loop_state(step_run_key).filter(|state| state.is_quiet()) else {
+            return;
+        };
         if let Some(failure) = state.failure() {
             self.exit_loop_failed(name, run, failure);
         }
     }
 
-    pub(super) fn loop_state(&self, visit: &(Arc<str>, u32)) -> Option<&LoopState> {
-        self.state.loops.get(visit)
+    pub(super) fn loop_state(&self, step_run_key: &(Arc<str>, u32)) -> Option<&LoopState> {
+        self.state.loops.get(step_run_key)
     }
 
     fn hand_out_items(
@@ -203,19 +205,20 @@ impl Draft<'_, '_> {
         step: &Step,
         repeat: &LoopSpec,
         run: u32,
-        visit: &(Arc<str>, u32),
+        step_run_key: &(Arc<str>, u32),
     ) {
         let rows_at_once = match &repeat.over {
             LoopSource::Items(_) => None,
             LoopSource::Cursor(cursor) => {
-                Some(self.frame_sizes(cursor, visit).row_concurrency.max(1))
+                Some(self.frame_sizes(cursor, step_run_key).row_concurrency.max(1))
             }
         };
-        while let Some((frame, item)) = self.next_item(visit, rows_at_once) {
-            self.issue_item(step, repeat, run, visit, frame, item);
-            let is_gone = self.loop_state(visit).is_none();
+        while let Some((frame, item)) = self.next_item(step_run_key, rows_at_once) {
+            self.issue_item(step, repeat, run, step_run_key, frame, item);
+            let is_gone = self.loop_state(step_run_key).is_none();
             let fails = repeat.failure == FailureMode::FailFast;
-            let failed = self.loop_state(visit).is_some_and(|state| state.counters.failed > 0);
+            let failed =
+                self.loop_state(step_run_key).is_some_and(|state| state.counters.failed > 0);
             if is_gone || (fails && failed) || !self.needed.is_empty() {
                 return;
             }
@@ -225,10 +228,10 @@ impl Draft<'_, '_> {
     /// Returns the next item that may run, and its frame if the loop has a cursor.
     fn next_item(
         &self,
-        visit: &(Arc<str>, u32),
+        step_run_key: &(Arc<str>, u32),
         rows_at_once: Option<u32>,
     ) -> Option<(Option<u32>, u32)> {
-        let state = self.loop_state(visit)?;
+        let state = self.loop_state(step_run_key)?;
         let most = rows_at_once.unwrap_or(state.counters.max_in_flight);
         let ready = state.spans.iter().find(|(_, span)| span.next < span.rows && span.open < most);
         ready.map(|(frame, span)| (rows_at_once.map(|_| *frame), span.first + span.next))
@@ -239,14 +242,14 @@ impl Draft<'_, '_> {
         step: &Step,
         repeat: &LoopSpec,
         run: u32,
-        visit: &(Arc<str>, u32),
+        step_run_key: &(Arc<str>, u32),
         frame: Option<u32>,
         index: u32,
     ) {
-        let Some(state) = self.loop_state(visit) else { return };
+        let Some(state) = self.loop_state(step_run_key) else { return };
         let (from, total) = (state.from.clone(), state.counters.total);
         let item = LoopItem { index, total, frame, claims: false };
-        let scope = self.item_scope(repeat, visit, from.as_deref(), index);
+        let scope = self.item_scope(repeat, step_run_key, from.as_deref(), index);
         if let Err(message) = self.issue(step, &step.work, run, &scope, Some(item.clone())) {
             self.fail_unrendered(step, run, item, message);
         }
@@ -256,12 +259,12 @@ impl Draft<'_, '_> {
     /// it.
     pub(crate) fn reissue_item(&mut self, step: &Step, run: u32, item: &LoopItem) {
         let Some(repeat) = &step.repeat else { return };
-        let visit = (step.name.clone(), run);
+        let step_run_key = (step.name.clone(), run);
         match &repeat.over {
             LoopSource::Cursor(cursor) if item.claims => {
-                self.claim_frame(step, cursor, run, &visit, item.clone());
+                self.claim_frame(step, cursor, run, &step_run_key, item.clone());
             }
-            _ => self.issue_item(step, repeat, run, &visit, item.frame, item.index),
+            _ => self.issue_item(step, repeat, run, &step_run_key, item.frame, item.index),
         }
     }
 
@@ -269,15 +272,15 @@ impl Draft<'_, '_> {
     pub(super) fn item_scope(
         &self,
         repeat: &LoopSpec,
-        visit: &(Arc<str>, u32),
+        step_run_key: &(Arc<str>, u32),
         from: Option<&str>,
         place: u32,
     ) -> Scope {
         let mut scope = scope::tool_scope(self, from);
-        scope.step = self.state.locals(&visit.0, visit.1);
-        let state = self.loop_state(visit);
-        let found = state.and_then(|state| state.place_of(place));
-        let item = found.map(|(chunk, offset)| {
+        scope.step = self.state.locals(&step_run_key.0, step_run_key.1);
+        let state = self.loop_state(step_run_key);
+        let location = state.and_then(|state| state.place_of(place));
+        let item = location.map(|(chunk, offset)| {
             let chunk = scope.reach.data(chunk);
             chunk.get_item_by_index(offset).unwrap_or_default()
         });
@@ -328,8 +331,8 @@ impl Draft<'_, '_> {
         let repeat = ix.and_then(|ix| self.playbook.step(ix).repeat.as_ref());
         let tries = match repeat.map(|repeat| &repeat.over) {
             Some(LoopSource::Cursor(cursor)) => {
-                let visit = (issued.step.clone(), issued.run);
-                self.frame_sizes(cursor, &visit).max_attempts
+                let step_run_key = (issued.step.clone(), issued.run);
+                self.frame_sizes(cursor, &step_run_key).max_attempts
             }
             _ => 1,
         };

@@ -156,7 +156,7 @@ impl Draft<'_, '_> {
         let Some((step, split)) = split_of(self.playbook, issued) else { return };
         let Some(segment) = segment_of(split, issued) else { return };
         let answer = self.state.open_command(command).and_then(|open| open.answer.clone());
-        let slot = answer.map(|kept| kept.slot).unwrap_or_default();
+        let slot = answer.map(|stored| stored.slot).unwrap_or_default();
         let kind = match segment {
             Segment::Tasks(_) => EarlierSegment::Tasks,
             Segment::Call(call) => {
@@ -203,7 +203,7 @@ impl Draft<'_, '_> {
             return false;
         };
         let answer = self.state.open_command(command).and_then(|open| open.answer.clone());
-        let slot = answer.map(|kept| kept.slot).unwrap_or_default();
+        let slot = answer.map(|stored| stored.slot).unwrap_or_default();
         if slot.known_field(call).is_some() {
             return false;
         }
@@ -296,9 +296,9 @@ impl Draft<'_, '_> {
             let from = issued.split().and_then(|split| split.from.as_deref());
             return Some(scope::tool_scope(self, from));
         };
-        let visit = (issued.step.clone(), issued.run);
-        let from = self.loop_state(&visit)?.from.clone();
-        Some(self.item_scope(step.repeat.as_ref()?, &visit, from.as_deref(), item.index))
+        let step_run_key = (issued.step.clone(), issued.run);
+        let from = self.loop_state(&step_run_key)?.from.clone();
+        Some(self.item_scope(step.repeat.as_ref()?, &step_run_key, from.as_deref(), item.index))
     }
 }
 

@@ -81,19 +81,22 @@ pub fn first_incompatibility(
     let mut state = Execution::new(log[0].execution);
     log[..=last].iter().for_each(|event| state.apply(event));
     let seq = log[last].seq;
-    let found = |step: &Arc<str>, why| Some(Incompatibility { step: step.clone(), seq, why });
-    for visit in state.running.keys() {
-        let (step, run) = visit;
-        let Some(ix) = playbook.find(step) else { return found(step, IncompatibilityKind::Gone) };
+    let incompatible =
+        |step: &Arc<str>, why| Some(Incompatibility { step: step.clone(), seq, why });
+    for step_run_key in state.running.keys() {
+        let (step, run) = step_run_key;
+        let Some(ix) = playbook.find(step) else {
+            return incompatible(step, IncompatibilityKind::Gone);
+        };
         let now = playbook.step(ix).repeat.as_ref();
-        if let Some(repeat) = state.loops.get(visit) {
+        if let Some(repeat) = state.loops.get(step_run_key) {
             let is_cursor = repeat.counters.total.is_none();
             match now {
-                None => return found(step, IncompatibilityKind::NoLoop),
+                None => return incompatible(step, IncompatibilityKind::NoLoop),
                 Some(now) => {
                     let is_same = matches!(now.over, LoopSource::Cursor(_)) == is_cursor;
                     if !is_same || now.exec == LoopExec::Local {
-                        return found(step, IncompatibilityKind::OtherLoop);
+                        return incompatible(step, IncompatibilityKind::OtherLoop);
                     }
                 }
             }
@@ -103,11 +106,11 @@ pub fn first_incompatibility(
                 is_of && open.answer.is_some()
             });
             if answered {
-                return found(step, IncompatibilityKind::IsLoop);
+                return incompatible(step, IncompatibilityKind::IsLoop);
             }
         }
     }
     let tokens = state.waiting.keys().chain(state.held.keys());
     let mut gone = tokens.filter(|step| playbook.find(step).is_none());
-    gone.next().and_then(|step| found(step, IncompatibilityKind::GoneWithTokens))
+    gone.next().and_then(|step| incompatible(step, IncompatibilityKind::GoneWithTokens))
 }

@@ -55,12 +55,13 @@ impl ObjectIdentity {
     pub(super) fn from_event(event: &ReplayEvent) -> Option<Self> {
         let fields = &event.meta;
         let inside = meta::object(fields, KIND);
-        let said = |inner: [&str; 2], outer: [&str; 2]| {
+        let identity_text = |inner: [&str; 2], outer: [&str; 2]| {
             let own = inside.and_then(|inside| meta::first_text(inside, &inner));
             own.or_else(|| meta::first_text(fields, &outer))
         };
-        let object_type = said(["object_type", "type"], ["business_object_type", "object_type"]);
-        let object_id = said(["object_id", "id"], ["business_object_id", "object_id"]);
+        let object_type =
+            identity_text(["object_type", "type"], ["business_object_type", "object_type"]);
+        let object_id = identity_text(["object_id", "id"], ["business_object_id", "object_id"]);
         if let (Some(object_type), Some(object_id)) = (&object_type, &object_id) {
             return Some(Self { object_type: object_type.clone(), object_id: object_id.clone() });
         }
@@ -119,9 +120,10 @@ impl BusinessObject {
         self.first_event_id.get_or_insert(id);
         self.last_event_id = Some(id);
         self.last_event_type.clone_from(&event.event_type);
-        let said = inside.and_then(|inside| meta::integer(inside, "version"));
-        let said = said.or_else(|| meta::integer(&event.meta, "business_object_version"));
-        self.version = said.unwrap_or_else(|| i64::try_from(self.event_count).unwrap_or(i64::MAX));
+        let version = inside.and_then(|inside| meta::integer(inside, "version"));
+        let version = version.or_else(|| meta::integer(&event.meta, "business_object_version"));
+        self.version =
+            version.unwrap_or_else(|| i64::try_from(self.event_count).unwrap_or(i64::MAX));
         if let Some(status) = event.status().or_else(|| status_by_type(event.kind())) {
             self.status = status.to_owned();
             if status == DELETED {

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_have_one_form() {
+    fn floats_have_a_canonical_form() {
         for (float, text) in [
             (0.0, "0.0"),
             (-0.0, "-0.0"),

@@ -90,14 +90,14 @@ impl ReplayedCommand {
     }
 
     fn note_who(&mut self, event: &ReplayEvent) {
-        let said = |key| meta::text(&event.meta, key);
+        let meta_text = |key| meta::text(&event.meta, key);
         self.stage_id = event.stage().or_else(|| self.stage_id.take());
         self.frame_id = event.frame().or_else(|| self.frame_id.take());
         self.parent_command_id =
-            said("parent_command_id").or_else(|| self.parent_command_id.take());
-        let worker = event.worker_id.clone().or_else(|| said("worker_id"));
+            meta_text("parent_command_id").or_else(|| self.parent_command_id.take());
+        let worker = event.worker_id.clone().or_else(|| meta_text("worker_id"));
         self.worker_id = worker.or_else(|| self.worker_id.take());
-        self.worker_locator = said("worker_locator").or_else(|| self.worker_locator.take());
+        self.worker_locator = meta_text("worker_locator").or_else(|| self.worker_locator.take());
     }
 
     fn end(&mut self, event: &ReplayEvent, status: &str) {

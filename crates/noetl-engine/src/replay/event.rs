@@ -152,15 +152,15 @@ impl<'de> Deserialize<'de> for ReferenceSearch {
                 self,
                 mut fields: A,
             ) -> Result<ReferenceSearch, A::Error> {
-                let mut found = None;
+                let mut value_of_key = None;
                 while let Some(key) = fields.next_key::<std::borrow::Cow<'de, str>>()? {
                     if key == "reference" {
-                        found = Some(fields.next_value()?);
+                        value_of_key = Some(fields.next_value()?);
                     } else {
                         fields.next_value::<IgnoredAny>()?;
                     }
                 }
-                Ok(ReferenceSearch(found))
+                Ok(ReferenceSearch(value_of_key))
             }
         }
 
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reference_is_found_in_any_result() {
+    fn the_reference_is_read_from_any_form_of_result() {
         assert_eq!(reference_in(r#"{"status":"X","reference":{"a":1}}"#), Some(json!({"a": 1})));
         assert_eq!(reference_in(r#"{"\u0072eference":"r"}"#), Some(json!("r")));
         assert_eq!(reference_in(r#"{"reference":1,"reference":2}"#), Some(json!(2)));

@@ -42,28 +42,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_come_from_any_value_but_null() {
+    fn every_value_but_null_converts_to_text() {
         let Value::Object(fields) = json!({
             "text": "a", "empty": "", "float": 1.5, "whole": 3.0, "large": u64::MAX, "yes": true,
             "list": [1, {"b": 1, "a": null}], "null": null,
         }) else {
             panic!("an object")
         };
-        let found = |key| text(&fields, key);
-        assert_eq!(found("text").as_deref(), Some("a"));
-        assert_eq!(found("empty").as_deref(), Some(""));
-        assert_eq!(found("float").as_deref(), Some("1.5"));
-        assert_eq!(found("whole").as_deref(), Some("3.0"));
-        assert_eq!(found("large").as_deref(), Some("18446744073709551615"));
-        assert_eq!(found("yes").as_deref(), Some("true"));
-        assert_eq!(found("list").as_deref(), Some(r#"[1,{"a":null,"b":1}]"#));
-        assert_eq!(found("null"), None);
-        assert_eq!(found("missing"), None);
+        let text_of = |key| text(&fields, key);
+        assert_eq!(text_of("text").as_deref(), Some("a"));
+        assert_eq!(text_of("empty").as_deref(), Some(""));
+        assert_eq!(text_of("float").as_deref(), Some("1.5"));
+        assert_eq!(text_of("whole").as_deref(), Some("3.0"));
+        assert_eq!(text_of("large").as_deref(), Some("18446744073709551615"));
+        assert_eq!(text_of("yes").as_deref(), Some("true"));
+        assert_eq!(text_of("list").as_deref(), Some(r#"[1,{"a":null,"b":1}]"#));
+        assert_eq!(text_of("null"), None);
+        assert_eq!(text_of("missing"), None);
         assert_eq!(first_text(&fields, &["null", "yes", "text"]).as_deref(), Some("true"));
     }
 
     #[test]
-    fn integers_come_from_integers_only() {
+    fn only_integers_convert_to_integers() {
         let Value::Object(fields) =
             json!({"n": -3, "text": "3", "float": 3.0, "huge": u64::MAX, "null": null})
         else {

@@ -57,7 +57,7 @@ impl PayloadSummary {
         Self {
             sha256: text("sha256").or_else(|| string(reference, "digest")),
             schema_digest: text("schema_digest"),
-            row_count: places.iter().flatten().find_map(|found| meta::integer(found, "row_count")),
+            row_count: places.iter().flatten().find_map(|place| meta::integer(place, "row_count")),
             media_type: text("media_type"),
             locator: locator.or_else(|| string(reference, "uri")),
         }

@@ -171,8 +171,8 @@ impl ReplayState {
             object.or_insert_with(|| BusinessObject::new(identity)).apply(event);
         }
         if let Some(id) = event.loop_id() {
-            let found = self.loops.entry(id);
-            found.or_insert_with_key(|id| ReplayLoop::new(id.clone(), event)).apply(event);
+            let entry = self.loops.entry(id);
+            entry.or_insert_with_key(|id| ReplayLoop::new(id.clone(), event)).apply(event);
         }
     }
 }

@@ -107,8 +107,12 @@ impl StateShape {
         let copied = |map: &std::collections::HashMap<Arc<str>, u32>| {
             map.iter().map(|(name, n)| (name.clone(), *n)).collect()
         };
-        let visit = |((step, run), visit): (&(Arc<str>, u32), &StepRun)| {
-            (step.clone(), *run, visit.data.as_ref().map(|data| SlotShape::from_slot(&data.slot)))
+        let running = |((step, run), step_run): (&(Arc<str>, u32), &StepRun)| {
+            (
+                step.clone(),
+                *run,
+                step_run.data.as_ref().map(|data| SlotShape::from_slot(&data.slot)),
+            )
         };
         Self {
             v: version_of(state),
@@ -125,7 +129,7 @@ impl StateShape {
             results: named(&state.results),
             runs: copied(&state.runs),
             rounds: copied(&state.rounds),
-            running: state.running.iter().map(visit).collect(),
+            running: state.running.iter().map(running).collect(),
             waiting: state.waiting.clone(),
             commands: state
                 .commands
@@ -174,12 +178,12 @@ impl StateShape {
         state.runs = self.runs.into_iter().collect();
         state.rounds = self.rounds.into_iter().collect();
         for (step, run, data) in self.running {
-            let data = data.map(SlotShape::kept).transpose()?;
+            let data = data.map(SlotShape::into_stored).transpose()?;
             state.running.insert((step, run), StepRun { data, locals: ValueTable::default() });
         }
         for (step, run, locals) in self.locals {
-            if let Some(visit) = state.running.get_mut(&(step, run)) {
-                visit.locals = values(locals)?;
+            if let Some(step_run) = state.running.get_mut(&(step, run)) {
+                step_run.locals = values(locals)?;
             }
         }
         state.waiting = self.waiting;
@@ -194,8 +198,8 @@ impl StateShape {
         state.current_step = self.current_step;
         state.error = self.error;
         for repeat in self.loops {
-            let (visit, repeat) = repeat.restored()?;
-            state.loops.insert(visit, repeat);
+            let (step_run_key, repeat) = repeat.restored()?;
+            state.loops.insert(step_run_key, repeat);
         }
         for (step, from, until) in self.held {
             let token = WaitingToken { from, until: Timestamp::from_micros(until) };
@@ -221,7 +225,7 @@ fn version_of(state: &Execution) -> u32 {
         && state.children.is_empty()
         && state.sent.is_empty()
         && state.deferred_failure.is_none()
-        && state.running.values().all(|visit| visit.locals.names.is_empty())
+        && state.running.values().all(|step_run| step_run.locals.names.is_empty())
         && !state.commands.values().any(is_new);
     if is_plain { FIRST } else { VERSION }
 }
@@ -234,8 +238,9 @@ fn held(state: &Execution) -> Vec<(Arc<str>, Option<Arc<str>>, i64)> {
 }
 
 fn locals(state: &Execution) -> Vec<Locals> {
-    let visits = state.running.iter().filter(|(_, visit)| !visit.locals.names.is_empty());
-    visits.map(|((step, n), visit)| (step.clone(), *n, named(&visit.locals))).collect()
+    let with_locals =
+        state.running.iter().filter(|(_, step_run)| !step_run.locals.names.is_empty());
+    with_locals.map(|((step, n), step_run)| (step.clone(), *n, named(&step_run.locals))).collect()
 }
 
 fn yes() -> bool {
@@ -257,7 +262,7 @@ fn named(values: &ValueTable) -> Vec<(Arc<str>, SlotShape)> {
 fn values(named: Vec<(Arc<str>, SlotShape)>) -> Result<ValueTable, SnapshotError> {
     let mut values = ValueTable::default();
     for (name, kind) in named {
-        let StoredValue { slot, bytes } = kind.kept()?;
+        let StoredValue { slot, bytes } = kind.into_stored()?;
         values.set(name, slot, bytes);
     }
     Ok(values)
@@ -325,12 +330,12 @@ const STATUSES: [(Status, &str); 5] = [
 ];
 
 fn status_text(status: Status) -> &'static str {
-    let found = STATUSES.iter().find(|(known, _)| *known == status);
-    found.map_or("absent", |(_, text)| *text)
+    let known_status = STATUSES.iter().find(|(known, _)| *known == status);
+    known_status.map_or("absent", |(_, text)| *text)
 }
 
 fn status_of(text: &str) -> Result<Status, SnapshotError> {
-    let found = STATUSES.iter().find(|(_, known)| *known == text);
+    let known_status = STATUSES.iter().find(|(_, known)| *known == text);
     let unknown = || SnapshotError::Impossible(format!("the status {text}"));
-    found.map(|(status, _)| *status).ok_or_else(unknown)
+    known_status.map(|(status, _)| *status).ok_or_else(unknown)
 }

@@ -4,7 +4,7 @@ const ONE: &str = "- {step: a, tool: {kind: noop}}";
 const TWO: &str = "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
 - {step: b, tool: {kind: noop}}";
-/// What `start` decides for both.
+/// Decision of `start` in both playbooks.
 const BEGUN: &str = "\
 start
   playbook_started
@@ -18,7 +18,7 @@ fn after_start(workflow: &str, script: &str, expected: &str) {
 }
 
 #[test]
-fn two_workers_never_hold_one_command() {
+fn two_workers_never_claim_one_command() {
     after_start(
         ONE,
         "claim a w1; claim a w1; claim a w2",
@@ -34,7 +34,7 @@ claim a w2
 }
 
 #[test]
-fn a_second_report_changes_nothing() {
+fn a_duplicate_report_is_ignored() {
     after_start(
         TWO,
         "claim a w; complete a 1; late complete a 2; late fail a; late begin a w; late claim a w",
@@ -60,7 +60,7 @@ late claim a w
 }
 
 #[test]
-fn a_worker_may_say_the_answer_before_the_end() {
+fn a_worker_can_report_the_result_before_the_completion() {
     after_start(
         ONE,
         "claim a w; begin a w; begin a w; answer a {\"x\":1}; complete a",
@@ -82,7 +82,7 @@ complete a
 }
 
 #[test]
-fn an_ended_lease_closes_the_command_and_issues_another() {
+fn an_expired_lease_closes_the_command_and_issues_another() {
     after_start(
         ONE,
         "claim a w; expire a; late complete a 1; claim a w2; complete a 2",
@@ -175,7 +175,7 @@ expire a
 }
 
 #[test]
-fn a_late_result_after_cancel_changes_nothing() {
+fn a_late_result_after_cancel_is_ignored() {
     after_start(
         TWO,
         "claim a w; cancel; late complete a 1; cancel; late claim a w; late expire a",
@@ -198,6 +198,6 @@ late expire a
 }
 
 #[test]
-fn an_execution_begins_once() {
+fn an_execution_starts_once() {
     after_start(ONE, "start", "start\n  refused: the execution began before\n");
 }

@@ -55,7 +55,7 @@ fn a_self_arc_repeats_its_step_until_its_condition_is_false() {
         run.complete("s", json!(0));
     }
     assert_eq!(run.open(), ["done"]);
-    assert_eq!(run.visits("s"), 5);
+    assert_eq!(run.step_runs("s"), 5);
 }
 
 #[test]
@@ -77,11 +77,11 @@ fn a_choice_in_a_cycle_ignores_decisions_of_earlier_step_runs() {
     run.complete("a", json!({"way": "out"}));
     run.complete("done", json!(1));
     assert_eq!(run.state.status(), Status::Completed);
-    assert_eq!((run.visits("a"), run.visits("x"), run.visits("y")), (4, 2, 1));
+    assert_eq!((run.step_runs("a"), run.step_runs("x"), run.step_runs("y")), (4, 2, 1));
 }
 
 #[test]
-fn the_newest_visits_result_is_the_one_templates_see() {
+fn templates_see_the_result_of_the_latest_step_run() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: a, when: a.n < 2}, {step: b}]}}

@@ -9,7 +9,7 @@ fn input(run: &Run, name: &str) -> serde_json::Value {
 }
 
 #[test]
-fn step_set_is_seen_by_the_arcs_and_by_later_steps() {
+fn step_set_is_visible_to_the_arcs_and_to_later_steps() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, set: {ctx.total: '{{ output.n * 2 }}', step.local: 1},
@@ -21,9 +21,9 @@ fn step_set_is_seen_by_the_arcs_and_by_later_steps() {
     assert_eq!(input(&run, "gone"), json!(null));
 }
 
-/// Whatever is held of it, and over a snapshot.
+/// With inline and stored values, and with a restored snapshot.
 #[test]
-fn step_values_set_by_a_command_are_seen_by_the_arcs_only() {
+fn step_values_set_by_a_command_are_visible_to_the_arcs_only() {
     let text = "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b, when: step.x.y == 'yes' and step.z}]}}
 - {step: b, tool: {kind: noop, input: {gone: '{{ step.x is defined }}'}}}";
@@ -78,7 +78,7 @@ fn nested_paths_are_written_into_maps() {
 }
 
 #[test]
-fn a_set_block_is_written_all_at_once() {
+fn a_set_block_is_applied_atomically() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, set: {ctx.x: 1, ctx.y: 2}, next: {arcs: [{step: b}]}}
@@ -139,7 +139,7 @@ fn identifiers_drawn_in_one_decision_differ() {
 }
 
 #[test]
-fn result_in_a_tools_input_is_the_data_of_the_step_that_led_here() {
+fn result_in_a_tools_input_is_the_data_of_the_previous_step() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
@@ -150,7 +150,7 @@ fn result_in_a_tools_input_is_the_data_of_the_step_that_led_here() {
 }
 
 #[test]
-fn a_workload_that_cannot_be_rendered_starts_nothing() {
+fn a_workload_that_fails_to_render_prevents_the_start() {
     let mut playbook = playbook("- {step: a, tool: {kind: noop}}");
     playbook.workload =
         noetl_template::ValueTemplate::compile(json!({"x": "{{ 1 / 0 }}"})).unwrap();
@@ -161,7 +161,7 @@ fn a_workload_that_cannot_be_rendered_starts_nothing() {
 }
 
 #[test]
-fn initial_variables_are_written_in_terms_of_the_workload_or_start_nothing() {
+fn initial_variables_are_rendered_with_the_workload_or_prevent_the_start() {
     let document = |vars: &str| {
         let text = format!(
             "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: t}}\nworkload: {{n: 2}}\n\
@@ -178,7 +178,7 @@ fn initial_variables_are_written_in_terms_of_the_workload_or_start_nothing() {
     run.input(start()).unwrap_err();
 }
 
-/// What the open command's code may read of its execution.
+/// Returns the execution data that the open command's code can read.
 fn read(run: &Run) -> serde_json::Value {
     let (_, open) = run.state.open_commands().next().unwrap();
     let Some(scope) = open.issued.scope.as_deref() else { return json!(null) };
@@ -214,7 +214,7 @@ fn python_code_gets_the_execution_names_it_uses() {
 }
 
 #[test]
-fn python_code_that_may_read_anything_gets_no_more_than_a_bound() {
+fn python_code_with_computed_names_gets_a_bounded_context() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}

@@ -52,7 +52,7 @@ complete h \"ok\"
 }
 
 #[test]
-fn a_guard_that_speaks_of_failure_handles_it() {
+fn a_condition_on_failure_handles_the_failure() {
     for guard in [
         "event.name == 'step.failed'",
         "event.name == 'call.error'",
@@ -135,7 +135,7 @@ complete a 1
 }
 
 #[test]
-fn a_failing_execution_does_not_wait_for_ever() {
+fn a_failing_execution_can_abandon_running_commands() {
     check(
         "\
 - {step: s, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}]}}
@@ -172,7 +172,7 @@ late complete a 1
 }
 
 #[test]
-fn on_error_continue_takes_the_ordinary_arcs() {
+fn on_error_continue_takes_the_success_arcs() {
     let mut run = Run::started(
         "\
 - {step: start, tool: {kind: noop}, spec: {on_error: continue}, next: {arcs: [{step: a}]}}
@@ -194,7 +194,7 @@ fn a_division_by_zero_fails_its_step_with_the_location() {
 }
 
 #[test]
-fn a_guard_that_cannot_be_evaluated_fails_its_step() {
+fn a_condition_that_fails_to_evaluate_fails_its_step() {
     let mut run = Run::started(
         "\
 - {step: start, tool: {kind: noop}, next: {arcs: [{step: a, when: 'output.n > \"x\"'}]}}
@@ -217,7 +217,7 @@ fn a_template_error_in_set_can_be_handled_by_an_error_arc() {
 }
 
 #[test]
-fn a_failed_step_is_read_later_as_its_arcs_read_it() {
+fn later_steps_see_a_failed_step_as_its_arcs_do() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, set: {}, next: {arcs: [{step: b, on: error, set: {

@@ -13,7 +13,7 @@ const LINE: &str = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n
      - {step: b, tool: {kind: noop, seen: '{{ a.v }}-{{ workload.n }}'}, next: {arcs: [{step: c}]}}\n\
      - {step: c, tool: {kind: noop, seen: '{{ b.v }}-{{ workload.n }}'}}\n";
 
-/// An execution of the same playbook that begins with the past of `of`.
+/// Forks `of` at `cut` with the same playbook.
 pub(super) fn forked(workflow: &str, of: &Run, cut: u64, workload: Value) -> Run {
     let mut fork = Run::new(playbook(workflow));
     fork.state = Execution::new(ExecutionId::new(2));
@@ -76,11 +76,11 @@ fn a_cut_within_a_decision_moves_back_to_a_quiescent_event() {
     let done = run.log.iter().find(|event| matches!(event.fact, Fact::CallDone { .. })).unwrap();
     let fork = forked(LINE, &run, done.seq.0, json!({}));
     assert_eq!(fork.open(), ["b"], "an answer that was given decides the step");
-    assert_eq!(fork.visits("a"), 1);
+    assert_eq!(fork.step_runs("a"), 1);
 }
 
 #[test]
-fn a_failure_is_tried_again() {
+fn a_fork_from_before_a_failure_retries_the_step() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     run.fail("b");
@@ -103,7 +103,7 @@ fn a_fork_of_a_cancelled_execution_continues_from_the_cut() {
 }
 
 #[test]
-fn a_step_is_gone_back_to_by_name() {
+fn a_fork_can_return_to_a_step_by_name() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     run.complete("b", json!({"v": 2}));
@@ -139,7 +139,7 @@ fn a_forked_loop_retains_results_of_its_items() {
 }
 
 #[test]
-fn the_items_of_a_loop_that_failed_are_tried_again() {
+fn a_fork_retries_the_failed_items_of_a_loop() {
     let mut run = Run::started(LOOP);
     run.claim("a:0", "w");
     run.claim("a:1", "w");
@@ -160,7 +160,7 @@ const AROUND: &str = "- {step: a, tool: {kind: noop}, set: {ctx.i: '{{ (ctx.i | 
      - {step: b, tool: {kind: noop}}\n";
 
 #[test]
-fn a_cycle_can_be_cut_anywhere() {
+fn a_fork_can_cut_a_cycle_at_any_event() {
     let mut run = Run::started(AROUND);
     run.complete("a", json!(null));
     run.complete("a", json!(null));
@@ -170,7 +170,7 @@ fn a_cycle_can_be_cut_anywhere() {
         while fork.open() == ["a"] {
             fork.complete("a", json!(null));
         }
-        assert_eq!(fork.visits("a"), 3, "cut at {cut}");
+        assert_eq!(fork.step_runs("a"), 3, "cut at {cut}");
         fork.complete("b", json!(null));
         assert_eq!(fork.state.status(), Status::Completed);
     }
@@ -183,7 +183,7 @@ const BESIDE: &str = "- {step: s, tool: {kind: noop}, next: {spec: {mode: inclus
      - {step: p, tool: {kind: noop}}\n";
 
 #[test]
-fn an_arc_that_closes_a_loop_is_not_lost_beside_another_branch() {
+fn a_fork_takes_a_back_arc_parallel_to_another_branch() {
     let mut run = Run::started(BESIDE);
     run.complete("s", json!(null));
     run.complete("a", json!(null));
@@ -195,13 +195,13 @@ fn an_arc_that_closes_a_loop_is_not_lost_beside_another_branch() {
         while fork.open().contains(&"a".to_owned()) {
             fork.complete("a", json!(null));
         }
-        assert_eq!(fork.visits("a"), 3, "cut at {cut}");
+        assert_eq!(fork.step_runs("a"), 3, "cut at {cut}");
         assert_eq!(fork.open(), ["p"], "cut at {cut}");
     }
 }
 
 #[test]
-fn a_past_that_fails_is_not_gone_on_with() {
+fn a_fork_of_a_failing_execution_starts_before_the_failure() {
     let mut run = Run::started(BESIDE);
     run.complete("s", json!(null));
     run.claim("p", "w");
@@ -218,7 +218,7 @@ const UNRENDERED: &str = "- {step: a, loop: {in: [2, 1], iterator: x, spec: {mod
      tool: {kind: noop, seen: '{{ 1 / (x - 1) }}'}}\n";
 
 #[test]
-fn an_item_that_could_not_be_rendered_is_rendered_again() {
+fn a_fork_renders_an_item_that_failed_to_render() {
     let mut run = Run::started(UNRENDERED);
     run.complete("a:0", json!(null));
     assert_eq!(run.state.status(), Status::Failed);
@@ -304,7 +304,7 @@ fn a_forked_execution_waits_for_outstanding_work() {
 }
 
 #[test]
-fn a_second_start_of_a_fork_is_refused() {
+fn a_second_start_of_a_fork_is_rejected() {
     let run = Run::started(LINE);
     let mut fork = forked(LINE, &run, whole(&run), json!({}));
     let input = Fork {
@@ -320,7 +320,7 @@ fn a_second_start_of_a_fork_is_refused() {
     assert_eq!(fork.input(start()), Err(crate::Rejection::AlreadyStarted));
 }
 
-/// An execution of another version that begins with the past of `of`, or why it does not fit.
+/// Forks `of` at `cut` with another version of the playbook, or returns why it is incompatible.
 fn onto(workflow: &str, of: &Run, cut: u64) -> Result<Run, String> {
     let mut fork = Run::new(playbook(workflow));
     if let Some(misfit) = first_incompatibility(&fork.playbook, &of.log, Seq(cut)) {
@@ -370,7 +370,7 @@ fn a_running_step_must_exist_in_the_other_version() {
 }
 
 #[test]
-fn tokens_need_a_place_in_the_other_version() {
+fn waiting_tokens_need_their_step_in_the_other_version() {
     let joins = "- {step: a, next: {spec: {mode: inclusive}, arcs: [{step: b}, {step: c}]}}\n\
          - {step: b, tool: {kind: noop}, next: {arcs: [{step: end}]}}\n\
          - {step: c, tool: {kind: noop}, next: {arcs: [{step: end}]}}\n\
@@ -417,7 +417,7 @@ fn a_running_loop_keeps_its_kind_in_a_fork() {
 }
 
 #[test]
-fn a_version_that_fits_everywhere_ends_wherever_it_begins() {
+fn a_compatible_version_completes_from_every_cut() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     run.complete("b", json!({"v": 2}));

@@ -16,7 +16,7 @@ const ROLE: &str = "NOETL_TEST_GENERATED_ROLE";
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Passes, except in a child that is told to fail.
+    /// Passes, except in a child process whose role is to fail.
     #[test]
     fn a_child_prints_its_cases(case in any::<u64>()) {
         let role = std::env::var_os(ROLE);
@@ -43,7 +43,7 @@ fn cases(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn the_environment_sets_how_many_cases_run_and_their_seed() {
+fn the_environment_sets_the_number_and_the_seed_of_cases() {
     let directory = TempDir::new().expect("a directory");
     let run = |variables: &[(&str, &str)]| {
         let output = child(directory.path(), "print", variables);
@@ -59,7 +59,7 @@ fn the_environment_sets_how_many_cases_run_and_their_seed() {
 }
 
 #[test]
-fn a_failing_case_is_printed_and_stored_beside_the_sources() {
+fn a_failing_case_is_printed_and_stored_next_to_the_sources() {
     // The child searches upward for this source file, and finds a tree of its own.
     let directory = TempDir::new().expect("a directory");
     let source = directory.path().join(file!());
@@ -70,11 +70,11 @@ fn a_failing_case_is_printed_and_stored_beside_the_sources() {
     }
     let output = child(&package, "fail", &[]);
     assert!(!output.status.success());
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let stored = package.join("proptest-regressions/tests/generated.txt");
     let stored = fs::read_to_string(stored).expect("a stored case");
     let seed = stored.lines().find_map(|line| line.strip_prefix("cc ")?.split(' ').next());
-    assert!(said.contains(seed.expect("a seed")), "{said}");
+    assert!(stderr.contains(seed.expect("a seed")), "{stderr}");
     // The stored case runs before any other, whatever the seed.
     let again = child(&package, "print", &[("PROPTEST_RNG_SEED", "1"), ("PROPTEST_CASES", "1")]);
     assert_eq!(cases(&again).first(), cases(&output).first(), "{again:?}");

@@ -33,7 +33,7 @@ pub(super) fn playbook(workflow: &str) -> Playbook {
     checked.playbook.unwrap_or_else(|| panic!("{text}\n{:#?}", checked.diagnostics))
 }
 
-/// One execution under test. It loads what a decision needs from its own log.
+/// Execution under test, which loads the values of its decisions from its own log.
 pub(super) struct Run {
     pub(super) playbook: Playbook,
     pub(super) state: Execution,
@@ -42,7 +42,7 @@ pub(super) struct Run {
     pub(super) blobs: BTreeMap<String, Vec<u8>>,
     /// Whether what is known to be needed is loaded before deciding.
     pub(super) preload: bool,
-    /// What was asked for, try by try.
+    /// Requested values of each attempt to decide.
     pub(super) asked: Vec<Vec<ValueRef>>,
     /// Whether the checks after each decision, which replay the whole log, are left out.
     pub(super) quick: bool,
@@ -54,7 +54,7 @@ impl Run {
         Self::within(playbook, ValueLimits::default())
     }
 
-    /// One whose state holds as much as `limits` say.
+    /// Creates a run whose state has inline values within `limits`.
     pub(super) fn within(playbook: Playbook, limits: ValueLimits) -> Self {
         let state = Execution::with_value_limits(ExecutionId::new(1), limits);
         let (log, blobs, asked) = (Vec::new(), BTreeMap::new(), Vec::new());
@@ -154,21 +154,21 @@ impl Run {
         }
     }
 
-    /// The open command of a step, or of an item of it: `a`, `a:2`, and `a:claim` for a claim.
+    /// Returns the open command of a step or of its item: `a`, `a:2`, or `a:claim` for a claim.
     pub(super) fn command(&self, step: &str) -> CommandId {
         let (name, item) = step.split_once(':').unwrap_or((step, ""));
-        let found = self.state.open_commands().find(|(_, open)| {
+        let command = self.state.open_commands().find(|(_, open)| {
             let is_meant = match &open.issued.item {
-                Some(given) if given.claims => item == "claim",
-                Some(given) => item.is_empty() || item == given.index.to_string(),
+                Some(item_spec) if item_spec.claims => item == "claim",
+                Some(item_spec) => item.is_empty() || item == item_spec.index.to_string(),
                 None => item.is_empty(),
             };
             &*open.issued.step == name && is_meant
         });
-        found.unwrap_or_else(|| panic!("step {step} has no open command")).0
+        command.unwrap_or_else(|| panic!("step {step} has no open command")).0
     }
 
-    /// The time a step's command waits for.
+    /// Returns the time until which a step's command waits.
     pub(super) fn awaited(&self, step: &str) -> Timestamp {
         match self.state.open_command(self.command(step)).and_then(OpenCommand::parked) {
             Some(ParkReason::Until(at) | ParkReason::Retry(at)) => *at,
@@ -178,7 +178,7 @@ impl Run {
         }
     }
 
-    /// The execution a step's command waits for.
+    /// Returns the child execution for which a step's command waits.
     pub(super) fn child(&self, step: &str) -> ExecutionId {
         match self.state.open_command(self.command(step)).and_then(OpenCommand::parked) {
             Some(ParkReason::Child(child)) => child.execution,
@@ -226,7 +226,7 @@ impl Run {
         self.input(input)
     }
 
-    /// What later templates see of a step.
+    /// Returns the result of a step as later templates see it.
     pub(super) fn result(&self, step: &str) -> Value {
         let mut loaded = DecisionValues::new();
         let slot = self.state.results.get(step).cloned().unwrap_or_default();
@@ -245,8 +245,8 @@ impl Run {
         steps
     }
 
-    /// How often a step was entered.
-    pub(super) fn visits(&self, step: &str) -> usize {
+    /// Returns the number of runs of a step.
+    pub(super) fn step_runs(&self, step: &str) -> usize {
         let entered = |event: &&Event| match &event.fact {
             Fact::StepEntered { step: name, .. } => **name == *step,
             _ => false,
@@ -254,7 +254,7 @@ impl Run {
         self.log.iter().filter(entered).count()
     }
 
-    /// What has to hold after every decision.
+    /// Checks the invariants that hold after every decision.
     pub(super) fn check_invariants(&self) {
         for (index, event) in self.log.iter().enumerate() {
             assert_eq!(event.seq.0, u64::try_from(index).unwrap() + 1, "no gap in the log");
@@ -291,7 +291,7 @@ pub(super) fn timers_of<'e>(
     Decision::from_events(state, events, &|_| false, None).timers
 }
 
-/// Whether an event hands out a command.
+/// Returns `true` if an event issues a command.
 pub(super) fn is_issued(event: &Event) -> bool {
     matches!(event.fact, Fact::CommandIssued(_))
 }
@@ -317,11 +317,11 @@ pub(super) fn start_with(payload: Map) -> Input {
     }))
 }
 
-/// Runs a script against a playbook and compares what was decided.
+/// Runs a script against a playbook and compares the decisions.
 ///
 /// Script words, separated by `;`: `start`, `claim a w`, `begin a w`, `complete a [json]`,
-/// `answer a json`, `fail a`, `expire a`, `return a` (nobody began it), `cancel`, `abandon`; `late` in front of one means the
-/// step's last command, open or not.
+/// `answer a json`, `fail a`, `expire a`, `return a` (expires an unstarted command), `cancel`,
+/// `abandon`. The prefix `late` selects the step's last command, open or not.
 #[track_caller]
 pub(super) fn check(workflow: &str, script: &str, expected: &str) {
     let mut run = Run::new(playbook(workflow));
@@ -502,9 +502,9 @@ fn show(event: &Event) -> String {
                 StepOutcome::Failed { failure, .. } => format!("failed: {failure}"),
             };
             let again = |back| if back { " again" } else { "" };
-            let taken = next.taken.iter().map(|arc| format!("{}{}", arc.step, again(arc.back)));
-            let taken: Vec<String> = taken.collect();
-            let to = if taken.is_empty() { "nowhere".into() } else { taken.join(", ") };
+            let targets = next.taken.iter().map(|arc| format!("{}{}", arc.step, again(arc.back)));
+            let targets: Vec<String> = targets.collect();
+            let to = if targets.is_empty() { "nowhere".into() } else { targets.join(", ") };
             format!("step.exit {step} {outcome} -> {to}")
         }
         Fact::PlaybookCompleted { result, .. } => format!("playbook.completed {result}"),

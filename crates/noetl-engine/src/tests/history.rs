@@ -20,12 +20,14 @@ fn recorded() -> Run {
 
 fn difference(text: &str) -> Option<String> {
     let run = recorded();
-    let found = first_divergence(&playbook(text), &run.log, &Arc::default(), |_| None);
-    found.map(|found| format!("{}: {} | {}", found.step, found.recorded, found.now))
+    let divergence = first_divergence(&playbook(text), &run.log, &Arc::default(), |_| None);
+    divergence.map(|divergence| {
+        format!("{}: {} | {}", divergence.step, divergence.recorded, divergence.now)
+    })
 }
 
 #[test]
-fn the_same_playbook_decides_the_same() {
+fn the_same_playbook_makes_the_same_decisions() {
     assert_eq!(difference(OLD), None);
     // What no history met makes no difference.
     assert_eq!(
@@ -41,17 +43,17 @@ fn the_same_playbook_decides_the_same() {
 
 #[test]
 fn another_condition_takes_another_arc() {
-    let found = difference(&OLD.replace("> 5", "> 9")).unwrap();
-    assert_eq!(found, "a: step 'a' went to b | it goes to c");
+    let divergence = difference(&OLD.replace("> 5", "> 9")).unwrap();
+    assert_eq!(divergence, "a: step 'a' went to b | it goes to c");
 }
 
 #[test]
 fn different_variables_and_settings_are_reported() {
-    let found = difference(&OLD.replace("'{{ output.v }}'", "'{{ output.v + 1 }}'")).unwrap();
-    assert_eq!(found, "a: step 'a' set {\"k\":7} | it sets {\"k\":8}");
-    let found = difference(&OLD.replace("'{{ ctx.k }}'", "'{{ ctx.k * 2 }}'")).unwrap();
+    let divergence = difference(&OLD.replace("'{{ output.v }}'", "'{{ output.v + 1 }}'")).unwrap();
+    assert_eq!(divergence, "a: step 'a' set {\"k\":7} | it sets {\"k\":8}");
+    let divergence = difference(&OLD.replace("'{{ ctx.k }}'", "'{{ ctx.k * 2 }}'")).unwrap();
     assert_eq!(
-        found,
+        divergence,
         "b: step 'b' handed out noop {\"result\":7} {} | it hands out noop {\"result\":14} {}"
     );
 }

@@ -3,7 +3,8 @@ use serde_json::json;
 use super::harness::Run;
 use crate::Status;
 
-/// `a=>b,c` takes all arcs, `a->b|c` the one that the completed step's data names, `a->b` the one.
+/// Returns the document of a graph. `a=>b,c` takes all arcs, `a->b|c` takes the one that the
+/// completed step's data names, and `a->b` always takes its arc.
 fn graph(text: &str) -> String {
     let mut steps = Vec::new();
     for line in text.split(';').map(str::trim) {
@@ -35,7 +36,7 @@ fn go(run: &mut Run, step: &str, to: &str) {
 }
 
 #[test]
-fn a_join_runs_once_after_both_sides() {
+fn a_join_runs_once_after_both_branches() {
     for order in [["a", "b"], ["b", "a"]] {
         let mut run = run("start=>a,b;a->j;b->j;j");
         go(&mut run, "start", "");
@@ -45,7 +46,7 @@ fn a_join_runs_once_after_both_sides() {
         assert_eq!(run.open(), ["j"]);
         go(&mut run, "j", "");
         assert_eq!(run.state.status(), Status::Completed);
-        assert_eq!(run.visits("j"), 1);
+        assert_eq!(run.step_runs("j"), 1);
     }
 }
 
@@ -55,11 +56,11 @@ fn a_join_after_a_choice_runs_once() {
     go(&mut run, "start", "b");
     go(&mut run, "b", "");
     assert_eq!(run.open(), ["j"]);
-    assert_eq!(run.visits("a"), 0);
+    assert_eq!(run.step_runs("a"), 0);
 }
 
 #[test]
-fn a_join_waits_for_the_longer_side() {
+fn a_join_waits_for_the_longer_branch() {
     let mut run = run("start=>a,b;a->a2;a2->a3;a3->j;b->j;j");
     for step in ["start", "b", "a", "a2"] {
         go(&mut run, step, "");
@@ -70,7 +71,7 @@ fn a_join_waits_for_the_longer_side() {
 }
 
 #[test]
-fn a_join_does_not_wait_for_a_side_that_was_left() {
+fn a_join_does_not_wait_for_a_branch_that_can_no_longer_reach_it() {
     let mut run = run("start=>a,b;a->j|x;b->j;x;j");
     go(&mut run, "start", "");
     go(&mut run, "b", "");
@@ -80,7 +81,7 @@ fn a_join_does_not_wait_for_a_side_that_was_left() {
 }
 
 #[test]
-fn a_dead_path_of_any_length_does_not_hold_a_join_up() {
+fn a_dead_path_of_any_length_does_not_delay_a_join() {
     let mut run = run("start=>a,b;a->p1|x;p1->p2;p2->p3;p3->p4;p4->j;b->j;x;j");
     go(&mut run, "start", "");
     go(&mut run, "b", "");
@@ -90,7 +91,7 @@ fn a_dead_path_of_any_length_does_not_hold_a_join_up() {
 }
 
 #[test]
-fn a_poll_loop_beside_an_audit_branch_joins_once_per_page() {
+fn a_poll_loop_parallel_to_an_audit_branch_joins_once_per_page() {
     let text = "start->a;a=>b,d;b->c|j;c->b;d->j;j->a|done;done";
     for audit_first in [true, false] {
         let mut run = run(text);
@@ -111,7 +112,7 @@ fn a_poll_loop_beside_an_audit_branch_joins_once_per_page() {
                 go(&mut run, "d", "");
             }
             assert_eq!(run.open(), ["j"]);
-            assert_eq!(run.visits("j"), page);
+            assert_eq!(run.step_runs("j"), page);
             go(&mut run, "j", if page == 3 { "done" } else { "a" });
         }
         go(&mut run, "done", "");
@@ -120,7 +121,7 @@ fn a_poll_loop_beside_an_audit_branch_joins_once_per_page() {
 }
 
 #[test]
-fn retry_loops_side_by_side_do_not_wait_for_each_other() {
+fn parallel_retry_loops_do_not_wait_for_each_other() {
     let mut run = run("a=>b,c;b->m;m->b|j;c->n;n->c|j;j->a|done;done");
     for round in 1..=2 {
         go(&mut run, "a", "");
@@ -135,7 +136,7 @@ fn retry_loops_side_by_side_do_not_wait_for_each_other() {
         go(&mut run, "c", "");
         go(&mut run, "n", "j");
         assert_eq!(run.open(), ["j"]);
-        assert_eq!(run.visits("j"), round);
+        assert_eq!(run.step_runs("j"), round);
         go(&mut run, "j", if round == 2 { "done" } else { "a" });
     }
 }
@@ -153,7 +154,7 @@ fn join_each_runs_once_per_token() {
     assert_eq!(run.open(), ["b", "j"]);
     go(&mut run, "b", "");
     assert_eq!(run.open(), ["j", "j"]);
-    assert_eq!(run.visits("j"), 2);
+    assert_eq!(run.step_runs("j"), 2);
 }
 
 #[test]
@@ -165,7 +166,7 @@ fn join_any_runs_with_the_first_token_of_each_round() {
         assert_eq!(run.open(), ["a", "j"]);
         go(&mut run, "a", "");
         assert_eq!(run.open(), ["j"], "the second token of the round is dropped");
-        assert_eq!(run.visits("j"), round);
+        assert_eq!(run.step_runs("j"), round);
         go(&mut run, "j", if round == 2 { "done" } else { "s" });
     }
     go(&mut run, "done", "");
@@ -182,7 +183,7 @@ fn join_any_at_the_head_of_a_loop_drops_the_rounds_other_tokens() {
     assert_eq!(run.open(), ["j"]);
     go(&mut run, "j", "");
     go(&mut run, "b", "j");
-    assert_eq!(run.visits("j"), 2, "a back arc starts it again");
+    assert_eq!(run.step_runs("j"), 2, "a back arc starts it again");
     go(&mut run, "j", "");
     go(&mut run, "b", "done");
     go(&mut run, "done", "");

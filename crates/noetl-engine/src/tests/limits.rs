@@ -16,7 +16,7 @@ fn run(workflow: &str, payload: serde_json::Value) -> Run {
     started(workflow, payload, ValueLimits::default())
 }
 
-/// What is due of a run: kinds with their seconds after its first event.
+/// Returns the timers of a run: their kinds, and their seconds after its first event.
 fn due(run: &Run) -> Vec<(String, i64)> {
     let since = run.log[0].at.as_micros();
     let due = timers_of(&run.state, &run.log).into_iter();
@@ -35,7 +35,7 @@ const STEP: &str = "- {step: a, tool: {kind: noop}, spec: {timeout: '{{ workload
                     policy: {lifecycle: {timeout_s: 90}}}}\n";
 
 #[test]
-fn the_time_of_a_step_may_be_a_template() {
+fn the_timeout_of_a_step_can_be_a_template() {
     for limits in [ValueLimits::NONE, ValueLimits { value_bytes: 0, total_bytes: 0 }] {
         for t in [json!("2m"), json!(200)] {
             let run = started(STEP, json!({ "t": t }), limits);
@@ -78,7 +78,7 @@ fn an_invalid_duration_fails_the_step() {
 }
 
 #[test]
-fn a_time_that_cannot_be_rendered_can_be_handled() {
+fn a_timeout_that_fails_to_render_can_be_handled() {
     let text = "- {step: a, tool: {kind: noop}, spec: {timeout: \"{{ 1 + 'x' }}\"}, \
                 next: {arcs: [{step: b, on: error}]}}\n\
                 - {step: b, tool: {kind: noop, result: '{{ a.error }}'}}\n";
@@ -91,14 +91,14 @@ fn a_time_that_cannot_be_rendered_can_be_handled() {
 }
 
 #[test]
-fn a_step_that_is_passed_over_needs_no_time() {
+fn the_timeout_of_a_skipped_step_is_not_rendered() {
     let text =
         "- {step: a, when: '{{ false }}', tool: {kind: noop}, spec: {timeout: '{{ none }}'}}\n";
     assert_eq!(run(text, json!({})).state.status(), Status::Completed);
 }
 
 #[test]
-fn the_time_of_a_call_or_an_approval_may_be_a_template() {
+fn the_timeout_of_a_call_or_an_approval_can_be_a_template() {
     for tool in [
         "{kind: playbook, path: p, return_result: true, timeout: '{{ t }}'}",
         "{kind: approval, timeout_seconds: '{{ t }}'}",
@@ -116,7 +116,7 @@ fn the_time_of_a_call_or_an_approval_may_be_a_template() {
 }
 
 #[test]
-fn the_time_of_each_item_may_be_its_own() {
+fn each_item_can_have_its_own_timeout() {
     let text = "- {step: a, loop: {in: [5, 9], iterator: x, spec: {mode: parallel}}, \
                 tool: {kind: approval, timeout: '{{ x }}'}}\n";
     let run = run(text, json!({}));
@@ -131,7 +131,7 @@ const CURSOR: &str = "- {step: a, loop: {cursor: {kind: postgres, auth: pg, \
      tool: {kind: noop}}\n";
 
 #[test]
-fn sizes_of_a_frame_may_be_templates() {
+fn frame_sizes_can_be_templates() {
     let mut run = run(CURSOR, json!({"n": 3, "k": "2"}));
     let (_, claim) = run.state.open_commands().next().unwrap();
     assert_eq!(claim.issued.config["query"], json!("claim 3"));
@@ -142,8 +142,8 @@ fn sizes_of_a_frame_may_be_templates() {
     // Kept over a snapshot: they are not rendered again.
     let bytes = run.state.to_snapshot();
     let restored = crate::Execution::from_snapshot_within(run.state.id(), &bytes, run.state.limits);
-    let visit = ("a".into(), 1);
-    assert_eq!(restored.unwrap().loops[&visit].frame, run.state.loops[&visit].frame);
+    let step_run_key = ("a".into(), 1);
+    assert_eq!(restored.unwrap().loops[&step_run_key].frame, run.state.loops[&step_run_key].frame);
     run.claim("a:1", "w");
     run.fail("a:0");
     assert_eq!(run.open().len(), 2, "a row is tried twice");
@@ -175,7 +175,7 @@ fn an_invalid_frame_size_fails_the_step() {
 }
 
 #[test]
-fn an_execution_with_too_many_events_fails_and_takes_no_more_reports() {
+fn an_execution_with_too_many_events_fails_and_rejects_reports() {
     const CYCLE: &str = "\
 - step: a
   tool: {kind: noop}
@@ -198,7 +198,7 @@ fn an_execution_with_too_many_events_fails_and_takes_no_more_reports() {
     assert!(error.contains("may have 60 (NOETL_EVENTS_MAX)"), "{error}");
     assert!(run.log.len() < 80, "{}", run.log.len());
     assert_eq!(run.state.open_commands().count(), 0, "nothing runs on");
-    let said = ReportedEvent {
+    let report = ReportedEvent {
         event_type: "note".to_owned(),
         step: "a".into(),
         status: "OK".to_owned(),
@@ -208,6 +208,7 @@ fn an_execution_with_too_many_events_fails_and_takes_no_more_reports() {
         key: None,
         columns: None,
     };
-    let refused = run.input(Input::Keep(Box::new(RecordReport { said, id: None, key: None })));
+    let refused =
+        run.input(Input::Keep(Box::new(RecordReport { said: report, id: None, key: None })));
     assert_eq!(refused.unwrap_err(), Rejection::AlreadyFinished(Status::Failed));
 }

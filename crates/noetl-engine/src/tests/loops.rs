@@ -14,7 +14,7 @@ fn looped(spec: &str, over: &str) -> String {
 }
 
 #[test]
-fn items_run_one_after_the_other() {
+fn items_run_sequentially() {
     check(
         &looped("{mode: sequential}", "[5, 6]"),
         "start; complete a 50; complete a 60; complete b",
@@ -43,7 +43,7 @@ complete b
 }
 
 #[test]
-fn no_more_run_at_a_time_than_the_loop_allows() {
+fn items_in_flight_are_limited_by_the_loop() {
     let mut run = Run::started(&looped("{mode: parallel, max_in_flight: 2}", "6"));
     let mut ended = 0;
     while run.open() != ["b"] {
@@ -61,7 +61,7 @@ fn no_more_run_at_a_time_than_the_loop_allows() {
 }
 
 #[test]
-fn a_loop_over_nothing_is_done_at_once() {
+fn a_loop_without_items_completes_at_once() {
     for over in ["[]", "'{{ missing }}'", "'{{ [] }}'", "0"] {
         let run = Run::started(&looped("{mode: parallel}", over));
         assert_eq!(run.open(), ["b"], "{over}");
@@ -235,12 +235,12 @@ fn a_loop_entered_again_repeats_its_items() {
         items += 1;
     }
     assert_eq!(items, 6);
-    assert_eq!(run.visits("a"), 2);
+    assert_eq!(run.step_runs("a"), 2);
     assert_eq!(run.state.status(), Status::Completed);
 }
 
 #[test]
-fn arcs_of_a_loop_see_that_it_is_done() {
+fn arcs_of_a_loop_match_the_loop_done_event() {
     let mut run = Run::started(
         "- {step: a, loop: {in: '{{ [1] }}', iterator: x}, tool: {kind: noop}, \
          next: {arcs: [{step: b, when: \"{{ event.name == 'loop.done' }}\"}]}}\n\
@@ -251,7 +251,7 @@ fn arcs_of_a_loop_see_that_it_is_done() {
 }
 
 #[test]
-fn an_item_that_cannot_be_rendered_ends_a_loop_that_stops_at_a_failure() {
+fn an_item_that_fails_to_render_ends_a_fail_fast_loop() {
     for items in ["[2, 1]", "[2, 1, 3]"] {
         let text = format!(
             "- {{step: a, loop: {{in: {items}, iterator: x, spec: {{mode: sequential}}}}, \
@@ -264,7 +264,7 @@ fn an_item_that_cannot_be_rendered_ends_a_loop_that_stops_at_a_failure() {
 }
 
 #[test]
-fn an_item_that_cannot_be_rendered_fails_alone() {
+fn an_item_that_fails_to_render_does_not_fail_other_items() {
     let text = "- {step: a, loop: {in: '{{ [1, 2] }}', iterator: x, \
                 spec: {mode: sequential, policy: {failure: {mode: best_effort}}}}, \
                 tool: {kind: noop, result: '{{ 1 / (x - 1) }}'}}\n";
@@ -277,7 +277,7 @@ fn an_item_that_cannot_be_rendered_fails_alone() {
 }
 
 #[test]
-fn a_lost_worker_costs_an_item_one_more_try() {
+fn a_lost_worker_costs_an_item_one_attempt() {
     let mut run = Run::started(&looped("{mode: sequential}", "2"));
     run.claim("a:0", "w");
     run.expire("a:0");
@@ -291,7 +291,7 @@ fn a_lost_worker_costs_an_item_one_more_try() {
 }
 
 #[test]
-fn a_step_that_takes_too_long_stops_its_items() {
+fn a_step_timeout_stops_its_items() {
     let text = "- {step: a, spec: {timeout: 5s}, \
                 loop: {in: '{{ [1, 2, 3] }}', iterator: x, spec: {mode: parallel}}, \
                 tool: {kind: noop}}\n";
@@ -303,9 +303,9 @@ fn a_step_that_takes_too_long_stops_its_items() {
     assert!(run.state.summary().error.unwrap().starts_with("timeout: "));
 }
 
-/// Items and results are the same wherever they are kept.
+/// Items and results don't depend on where they are stored.
 #[test]
-fn a_loop_means_the_same_when_nothing_is_held() {
+fn a_loop_behaves_the_same_without_inline_values() {
     let items: Vec<String> = (0..600).map(|n| format!("item {n} {}", "x".repeat(100))).collect();
     let text = format!(
         "- {{step: a, loop: {{in: '{{{{ {} }}}}', iterator: x, spec: {{mode: parallel, \
@@ -387,7 +387,7 @@ fn a_claim_that_fails_fails_the_loop() {
     assert_eq!(run.state.status(), Status::Failed);
 }
 
-/// What the wire's read model makes of a log of ours.
+/// Folds the log of a run into the published read model.
 fn replayed(run: &Run) -> Value {
     use crate::replay::{Projection, ReplayEvent, ReplayScope, ReplayState};
     let mut state = ReplayState::new(ReplayScope {
@@ -403,7 +403,7 @@ fn replayed(run: &Run) -> Value {
 }
 
 #[test]
-fn a_loop_is_seen_in_the_read_model() {
+fn the_read_model_shows_a_loop() {
     let spec = "{mode: sequential, policy: {failure: {mode: best_effort}}}";
     let mut run = Run::started(&looped(spec, "3"));
     run.complete("a", json!(1));
@@ -417,7 +417,7 @@ fn a_loop_is_seen_in_the_read_model() {
 }
 
 #[test]
-fn a_cursor_is_seen_as_a_stage_with_frames() {
+fn the_read_model_shows_a_cursor_as_a_stage_with_frames() {
     let mut run = Run::started(CURSOR);
     let rows = |count: usize| json!({"columns": [], "rows": vec![json!({"id": 1}); count]});
     run.complete("a:claim", rows(2));

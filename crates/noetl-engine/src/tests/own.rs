@@ -1,4 +1,4 @@
-//! What the control plane does itself: time, other playbooks, answers, admission, deadlines.
+//! Tests of control-plane tools, admission, and deadlines.
 
 use noetl_model::{Fact, Failure, FailureKind};
 use serde_json::json;
@@ -10,7 +10,7 @@ const WAIT: &str = "- {step: a, tool: {kind: wait, seconds: 5}, next: {arcs: [{s
                     - {step: b, tool: {kind: noop}}\n";
 
 #[test]
-fn a_wait_ends_when_its_time_has_come() {
+fn a_wait_ends_when_its_timer_fires() {
     check(
         WAIT,
         "start; wake a",
@@ -36,7 +36,7 @@ fn due(run: &Run) -> Vec<TimerKind> {
 }
 
 #[test]
-fn a_wait_asks_to_be_woken() {
+fn a_wait_creates_a_timer() {
     let run = Run::started(WAIT);
     let command = run.command("a");
     assert_eq!(due(&run), [TimerKind::Wake { command, at: run.awaited("a") }]);
@@ -47,7 +47,7 @@ const CALL: &str = "- {step: a, tool: {kind: playbook, path: other/one, return_s
      - {step: b, tool: {kind: noop, result: '{{ a.v }}'}}\n";
 
 #[test]
-fn a_playbook_that_is_called_answers_for_its_step() {
+fn the_result_of_a_called_playbook_completes_its_step() {
     let mut run = Run::started(CALL);
     let asked = due(&run);
     let [TimerKind::StartChild { child, payload, command, .. }] = asked.as_slice() else {
@@ -64,7 +64,7 @@ fn a_playbook_that_is_called_answers_for_its_step() {
 }
 
 #[test]
-fn a_playbook_that_fails_fails_its_step() {
+fn a_called_playbook_that_fails_fails_its_step() {
     let mut run = Run::started(CALL);
     run.script("childfails a").unwrap();
     assert_eq!(run.state.status(), Status::Failed);
@@ -93,7 +93,7 @@ fn variables_of_a_failed_child_do_not_hide_its_failure() {
 }
 
 #[test]
-fn a_playbook_that_is_not_waited_for_is_sent_off() {
+fn a_call_without_waiting_completes_once_the_child_is_started() {
     let run = Run::started("- {step: a, tool: {kind: playbook, path: other/one}}\n");
     assert_eq!(run.state.status(), Status::Completed);
     let asked = due(&run);
@@ -115,7 +115,7 @@ fn a_cancelled_execution_cancels_its_children() {
 }
 
 #[test]
-fn a_rule_tries_a_call_again_after_a_pause() {
+fn a_rule_retries_a_call_after_a_delay() {
     check(
         "- {step: a, tool: {kind: playbook, path: p, return_result: true, \
          spec: {policy: {rules: [{when: \"{{ output.status == 'error' }}\", \
@@ -144,7 +144,7 @@ childfails a
 }
 
 #[test]
-fn playbooks_call_one_another_only_so_deep() {
+fn the_call_depth_of_playbooks_is_limited() {
     let mut run = Run::new(super::harness::playbook(CALL));
     let crate::Input::Start(mut start) = super::harness::start() else { unreachable!() };
     start.depth = 32;
@@ -162,7 +162,7 @@ fn an_approval_waits_for_its_answer() {
     assert!(run.script("guess a {\"approved\": true}").is_err(), "a guessed token is refused");
     run.script("approve a {\"approved\": true}").unwrap();
     assert_eq!(run.open(), ["b"]);
-    // Nobody answered.
+    // No answer arrived.
     let mut run = Run::started(text);
     run.script("wake a").unwrap();
     assert_eq!(run.state.status(), Status::Failed);
@@ -181,7 +181,7 @@ fn a_failing_execution_does_not_wait_for_parked_commands() {
 }
 
 #[test]
-fn with_best_effort_the_rest_runs_and_the_execution_still_fails() {
+fn with_best_effort_other_branches_finish_and_the_execution_still_fails() {
     let text = "- {step: a, tool: {kind: noop}, next: {spec: {mode: inclusive}, \
                 arcs: [{step: b}, {step: c}]}}\n\
                 - {step: b, tool: {kind: noop}, spec: {policy: {failure: {mode: best_effort}}}}\n\
@@ -238,7 +238,7 @@ fn the_final_step_runs_after_success_and_after_failure() {
 }
 
 #[test]
-fn a_denied_token_ends_and_one_that_may_wait_is_let_in_later() {
+fn a_denied_token_ends_and_a_waiting_one_is_admitted_later() {
     let admit = |mode: &str| {
         format!(
             "- {{step: a, tool: {{kind: noop}}, next: {{spec: {{mode: inclusive}}, \
@@ -253,7 +253,7 @@ fn a_denied_token_ends_and_one_that_may_wait_is_let_in_later() {
     run.complete("a", json!(1));
     assert_eq!(run.open(), ["c"]);
     run.complete("c", json!(1));
-    assert_eq!((run.state.status(), run.visits("b")), (Status::Completed, 0));
+    assert_eq!((run.state.status(), run.step_runs("b")), (Status::Completed, 0));
 
     let mut run = Run::started(&admit("mode: wait, deadline_s: 60, "));
     run.complete("a", json!(1));
@@ -278,7 +278,7 @@ fn a_token_past_its_admission_timeout_is_denied() {
     assert_eq!(run.state.status(), Status::Running);
     assert!(matches!(&due(&run)[..], [TimerKind::AdmissionTimeout { .. }]));
     run.script("refuse b").unwrap();
-    assert_eq!((run.state.status(), run.visits("b")), (Status::Completed, 0));
+    assert_eq!((run.state.status(), run.step_runs("b")), (Status::Completed, 0));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn values_recorded_by_a_decision_are_available_to_it() {
 }
 
 #[test]
-fn all_that_a_step_names_is_asked_for_at_once_and_is_known_before() {
+fn all_values_that_a_step_names_are_predicted_and_requested_at_once() {
     let mut run = Run::started(CHAIN);
     run.complete("a", large());
     assert!(run.asked.is_empty());
@@ -98,7 +98,7 @@ fn all_that_a_step_names_is_asked_for_at_once_and_is_known_before() {
 }
 
 #[test]
-fn branches_that_start_together_ask_together() {
+fn branches_that_start_together_request_their_values_together() {
     let document = playbook(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
@@ -121,7 +121,7 @@ fn branches_that_start_together_ask_together() {
 }
 
 #[test]
-fn a_name_for_a_value_beside_the_log_does_not_read_it() {
+fn the_name_of_a_blob_does_not_load_it() {
     let document = "\
 - {step: a, tool: {kind: noop}, set: {ctx.r: '{{ output._ref }}'}, next: {arcs: [{step: b}]}}
 - {step: b, tool: {kind: noop, input: {r: '{{ a._ref }}', u: '{{ steps.a._uri }}', s: '{{ a._store }}'}},
@@ -177,7 +177,7 @@ fn values_of_steps_that_may_not_be_entered_are_not_loaded() {
 }
 
 #[test]
-fn a_guard_asks_before_it_decides() {
+fn values_of_a_condition_are_requested_before_it_is_evaluated() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
@@ -191,7 +191,7 @@ fn a_guard_asks_before_it_decides() {
 }
 
 #[test]
-fn a_computed_name_is_asked_for_by_the_decision() {
+fn the_value_of_a_computed_name_is_requested_by_the_decision() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
@@ -255,7 +255,7 @@ fn an_early_result_is_loaded_when_the_command_ends() {
 }
 
 #[test]
-fn a_large_failure_is_read_back_when_the_execution_ends_with_it() {
+fn a_large_failure_is_loaded_when_it_ends_the_execution() {
     let document = "\
 - {step: a, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [{step: b}, {step: c}]}}
 - {step: b, tool: {kind: noop}}
@@ -279,15 +279,15 @@ fn a_large_failure_is_read_back_when_the_execution_ends_with_it() {
         let events = run.input(Input::Abandon(Abandon)).unwrap();
         assert_eq!(run.asked.len(), 1);
         let last = &events.last().unwrap().fact;
-        let noetl_model::Fact::PlaybookFailed { failure: found, .. } = last else {
+        let noetl_model::Fact::PlaybookFailed { failure: recorded, .. } = last else {
             panic!("{last:?}");
         };
-        assert_eq!(*found, failure);
+        assert_eq!(*recorded, failure);
     }
 }
 
 #[test]
-fn a_large_failure_that_ends_the_execution_at_once_is_at_hand() {
+fn a_large_failure_that_ends_the_execution_at_once_is_not_loaded() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}}");
     // Details that are no map: what templates see of the failure stays small.
     let failure = Failure::new(FailureKind::Unknown, "it broke");
@@ -300,15 +300,15 @@ fn a_large_failure_that_ends_the_execution_at_once_is_at_hand() {
         step: noetl_model::Map::new(),
     }))
     .unwrap();
-    let noetl_model::Fact::PlaybookFailed { failure: found, .. } = &run.log.last().unwrap().fact
+    let noetl_model::Fact::PlaybookFailed { failure: recorded, .. } = &run.log.last().unwrap().fact
     else {
         panic!("{:?}", run.log.last());
     };
-    assert_eq!((found, run.asked.len()), (&failure, 0));
+    assert_eq!((recorded, run.asked.len()), (&failure, 0));
 }
 
 #[test]
-fn a_blob_is_read_when_more_than_its_fields_is_touched() {
+fn a_blob_is_loaded_only_if_more_than_its_fields_is_read() {
     let document = "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b, when: output.rows == 7}]}}
 - {step: b, tool: {kind: noop}, next: {arcs: [{step: c, when: a.rows == 7 and a.sum == 3}]}}
@@ -324,7 +324,7 @@ fn a_blob_is_read_when_more_than_its_fields_is_touched() {
 }
 
 #[test]
-fn a_blob_that_cannot_be_read_fails_the_step_that_touches_it() {
+fn an_unreadable_blob_fails_the_step_that_reads_it() {
     let document = "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
 - {step: b, tool: {kind: noop, input: {x: '{{ a.x }}'}}}";
@@ -339,7 +339,7 @@ fn a_blob_that_cannot_be_read_fails_the_step_that_touches_it() {
 }
 
 #[test]
-fn a_blob_that_is_the_result_is_passed_on_unread() {
+fn a_blob_that_is_the_result_is_not_loaded() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}}");
     let (command, reference) = (run.command("a"), Some(blob()));
     let input = Complete {
@@ -361,7 +361,7 @@ fn a_blob_that_is_the_result_is_passed_on_unread() {
 }
 
 #[test]
-fn values_together_are_bounded() {
+fn the_total_size_of_values_is_bounded() {
     let step = |n: usize| {
         let next = n + 1;
         format!("- {{step: s{n}, tool: {{kind: noop}}, next: {{arcs: [{{step: s{next}}}]}}}}\n")
@@ -414,8 +414,8 @@ fn values_together_are_bounded() {
         .events;
         run.log.extend(events.iter().map(|event| Event::clone(event)));
     }
-    assert!(run.state.held_bytes() < VALUES_BYTES_MAX + 100 * count);
-    assert!(run.state.held_bytes() > VALUES_BYTES_MAX);
+    assert!(run.state.inline_bytes() < VALUES_BYTES_MAX + 100 * count);
+    assert!(run.state.inline_bytes() > VALUES_BYTES_MAX);
     for event in &run.log {
         state.apply(event);
     }
@@ -423,7 +423,7 @@ fn values_together_are_bounded() {
 }
 
 #[test]
-fn an_imported_row_changes_nothing_but_the_version() {
+fn an_imported_row_changes_only_the_version() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}}");
     let mut event = run.log.last().unwrap().clone();
     event.seq = Seq(event.seq.0 + 1);
@@ -437,9 +437,9 @@ fn an_imported_row_changes_nothing_but_the_version() {
 }
 
 #[test]
-fn a_replaced_id_is_stored_beside_the_reported_one() {
+fn a_replaced_id_is_stored_with_the_reported_one() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}}");
-    let said = noetl_model::event::ReportedEvent {
+    let report = noetl_model::event::ReportedEvent {
         event_type: "note".into(),
         step: Arc::from("a"),
         status: "x".into(),
@@ -449,8 +449,8 @@ fn a_replaced_id_is_stored_beside_the_reported_one() {
         key: None,
         columns: None,
     };
-    let keep = crate::RecordReport { said, id: None, key: Some(77) };
+    let keep = crate::RecordReport { said: report, id: None, key: Some(77) };
     let events = run.input(Input::Keep(Box::new(keep))).unwrap();
-    let noetl_model::Fact::Reported(kept) = &events[0].fact else { panic!("{events:?}") };
-    assert_eq!(kept.key, Some(77));
+    let noetl_model::Fact::Reported(recorded) = &events[0].fact else { panic!("{events:?}") };
+    assert_eq!(recorded.key, Some(77));
 }

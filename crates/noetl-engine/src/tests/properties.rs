@@ -10,13 +10,13 @@ use crate::{
     Answer, AnswerSource, Cancel, Complete, Execution, Fail, Fork, Input, Status, Timeout, Wake,
 };
 
-/// For each step of a random graph: whether it takes all matching arcs, and its targets.
+/// Generates graphs: for each step, whether it takes all matching arcs, and its targets.
 fn graphs(steps: usize) -> impl Strategy<Value = Vec<(bool, Vec<usize>)>> {
     let step = (any::<bool>(), prop::collection::vec(0..steps, 0..4));
     prop::collection::vec(step, steps)
 }
 
-/// What a step of a random graph does; which of its arcs match is told by what it answers.
+/// Kinds of steps of a random graph. The result of a step decides which of its arcs match.
 const WORK: &[&str] = &[
     "tool: {kind: noop}",
     "tool: {kind: noop}, loop: {in: [1, 2, 3], iterator: x, spec: {mode: sequential}}",
@@ -34,12 +34,12 @@ const WORK: &[&str] = &[
     "tool: {kind: noop}, when: '{{ not ctx.t }}'",
 ];
 
-/// The graph as a document. Which arcs match is told by the completed step's data.
+/// Returns the document of a graph. The completed step's data decides which arcs match.
 fn document(graph: &[(bool, Vec<usize>)], acyclic: bool) -> String {
     document_of(graph, acyclic, &[0])
 }
 
-/// The same with work of several kinds.
+/// Returns the document of a graph with several kinds of steps.
 fn document_of(graph: &[(bool, Vec<usize>)], acyclic: bool, work: &[u8]) -> String {
     let (mut text, is_mixed) = (String::new(), work.len() > 1);
     for (index, (inclusive, targets)) in graph.iter().enumerate() {
@@ -66,7 +66,7 @@ fn document_of(graph: &[(bool, Vec<usize>)], acyclic: bool, work: &[u8]) -> Stri
     text
 }
 
-/// Which open command ends next, which of its arcs match, and whether it fails.
+/// Events of a run: the open command that ends next, its matching arcs, and whether it fails.
 type Script = Vec<(u16, [bool; 4], bool)>;
 
 /// Ends open commands as the script says, until nothing is open or `limit` have ended.
@@ -152,7 +152,7 @@ fn script(failures: bool) -> impl Strategy<Value = Script> {
 }
 
 proptest! {
-    /// The same with every kind of work: loops, waits, calls, approvals, pipelines, admission.
+    /// Runs graphs with loops, waits, calls, approvals, pipelines, and admission.
     #[test]
     fn no_work_ever_hangs(
         graph in (2_usize..7).prop_flat_map(graphs),
@@ -160,7 +160,7 @@ proptest! {
         script in script(true),
     ) {
         let mut run = Run::new(super::harness::playbook(&document_of(&graph, false, &work)));
-        // The whole log is replayed now and then, not after every decision.
+        // The whole log is replayed at some decisions only, to save time.
         run.quick = true;
         run.input(super::harness::start()).unwrap();
         drive_all(&mut run, &script, 300);
@@ -168,8 +168,7 @@ proptest! {
         prop_assert!(run.state.status().is_final(), "left {:?}", run.open());
     }
 
-    /// Whatever is under way, and wherever its log is cut, what goes on from there comes to an end,
-    /// and begins with nothing it does not have.
+    /// A fork of any execution at any event ends, and starts no step whose values it lacks.
     #[test]
     fn no_fork_ever_hangs(
         graph in (2_usize..7).prop_flat_map(graphs),
@@ -198,9 +197,9 @@ proptest! {
         }
     }
 
-    /// The harness checks after every decision that replay equals life, that the log has no gap,
-    /// that it ends once and that something is outstanding unless it has; the engine asserts that
-    /// waiting steps never hold each other up.
+    /// After every decision, the harness checks that replaying the log gives the current state,
+    /// that the log has no gap, that it ends at most once, and that an open execution has
+    /// outstanding work. The engine asserts that waiting steps never block each other.
     #[test]
     fn no_graph_ever_hangs(graph in (2_usize..9).prop_flat_map(graphs), script in script(true)) {
         let mut run = Run::started(&document(&graph, false));
@@ -217,12 +216,12 @@ proptest! {
         drive(&mut run, &script, 60);
         prop_assert_eq!(run.state.status(), Status::Completed);
         for step in 0..graph.len() {
-            prop_assert!(run.visits(&format!("s{step}")) <= 1, "s{step}");
+            prop_assert!(run.step_runs(&format!("s{step}")) <= 1, "s{step}");
         }
     }
 
     #[test]
-    fn cancel_ends_at_once_whenever_it_comes(
+    fn a_cancel_at_any_point_ends_the_execution_at_once(
         graph in (2_usize..9).prop_flat_map(graphs),
         script in script(false),
         after in 0_usize..20,

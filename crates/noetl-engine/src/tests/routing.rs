@@ -33,7 +33,7 @@ complete end {\"x\":2}
 }
 
 #[test]
-fn an_arc_that_does_not_match_ends_the_branch() {
+fn a_branch_without_a_matching_arc_ends() {
     let mut run = Run::started(
         "\
 - {step: start, tool: {kind: noop}, next: {arcs: [{step: a, when: '{{ false }}'}]}}
@@ -41,11 +41,11 @@ fn an_arc_that_does_not_match_ends_the_branch() {
     );
     run.complete("start", json!(1));
     assert_eq!(run.state.status(), Status::Completed);
-    assert_eq!(run.visits("a"), 0);
+    assert_eq!(run.step_runs("a"), 0);
 }
 
 #[test]
-fn exclusive_takes_the_first_arc_that_matches_and_no_other() {
+fn exclusive_takes_only_the_first_matching_arc() {
     let mut run = Run::started(
         "\
 - {step: start, tool: {kind: noop}, next: {spec: {mode: exclusive}, arcs: [
@@ -59,7 +59,7 @@ fn exclusive_takes_the_first_arc_that_matches_and_no_other() {
 }
 
 #[test]
-fn inclusive_takes_every_arc_that_matches() {
+fn inclusive_takes_every_matching_arc() {
     check(
         "\
 - {step: start, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [
@@ -105,7 +105,7 @@ fn the_same_target_named_twice_is_entered_once() {
     assert_eq!(run.open(), ["a"]);
     run.complete("a", json!(1));
     assert_eq!(run.state.status(), Status::Completed);
-    assert_eq!(run.visits("a"), 1);
+    assert_eq!(run.step_runs("a"), 1);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_step_without_a_tool_routes_at_once() {
 }
 
 #[test]
-fn routers_that_lead_to_each_other_for_ever_fail_with_a_reason() {
+fn an_endless_cycle_of_routers_fails_with_a_reason() {
     let run = Run::started(
         "\
 - {step: start, next: {arcs: [{step: b}]}}
@@ -134,7 +134,7 @@ fn routers_that_lead_to_each_other_for_ever_fail_with_a_reason() {
 }
 
 #[test]
-fn an_end_that_no_arc_leads_to_runs_once_when_all_else_is_done() {
+fn an_implicit_end_runs_once_after_all_other_steps() {
     let mut run = Run::started(
         "\
 - {step: start, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}]}}
@@ -149,7 +149,7 @@ fn an_end_that_no_arc_leads_to_runs_once_when_all_else_is_done() {
     assert_eq!(run.open(), ["end"]);
     run.complete("end", json!("the end"));
     assert_eq!(run.state.status(), Status::Completed);
-    assert_eq!(run.visits("end"), 1);
+    assert_eq!(run.step_runs("end"), 1);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_short_branch_does_not_end_a_long_one() {
 }
 
 #[test]
-fn a_step_may_be_configured_to_fail_without_a_matching_arc() {
+fn on_no_match_fail_fails_a_step_without_a_matching_arc() {
     let mut run = Run::started(
         "\
 - {step: start, tool: {kind: noop}, next: {spec: {on_no_match: fail}, arcs: [{step: a, when: 'false'}]}}

@@ -1,5 +1,5 @@
-//! Random playbooks over large and small values: what is held, what is loaded and when a snapshot
-//! was taken never shows in the log or in the state.
+//! Random playbooks with large and small values: neither the log nor the state depends on which
+//! values are inline, which are loaded, and when a snapshot is restored.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::harness::{Run, playbook, start_with};
 use crate::{Claim, Complete, Execution, Expire, Fail, Input, ValueLimits};
 
-/// What a tool's input may be; `K` is some step.
+/// Inputs of tools; `K` stands for the name of a step.
 const INPUTS: [&str; 16] = [
     "{{ sK }}",
     "{{ sK.v }}",
@@ -34,7 +34,7 @@ const INPUTS: [&str; 16] = [
     "{{ 1 / (ctx.a | length) }}",
 ];
 
-/// What a step may set.
+/// Assignments of steps.
 const SETS: [(&str, &str); 8] = [
     ("ctx.x", "{{ output.v }}"),
     ("ctx.a", "{{ output }}"),
@@ -46,7 +46,7 @@ const SETS: [(&str, &str); 8] = [
     ("ctx.wide", "{{ workload.big }}"),
 ];
 
-/// When an arc may be taken.
+/// Conditions of arcs.
 const GUARDS: [&str; 7] = [
     "output.go",
     "output.go and ctx.a is defined",
@@ -241,30 +241,30 @@ proptest! {
     // A default: `proptest!` reads `PROPTEST_CASES` after this, so the variable wins.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The harness checks besides that a need changes nothing, never asks twice for the same, and
-    /// that replay equals life.
+    /// The harness also checks that a request for values changes no state, that no value is
+    /// requested twice, and that replaying the log gives the current state.
     #[test]
     fn inline_and_stored_values_lead_to_the_same_log(plan in plans(), moves in moves()) {
         let nothing = ValueLimits { value_bytes: 0, total_bytes: 0 };
         let tight = ValueLimits { value_bytes: 1024, total_bytes: 3000 };
-        let mut held = started(&plan, ValueLimits::NONE, false);
+        let mut inline = started(&plan, ValueLimits::NONE, false);
         let others = [(nothing, false), (nothing, true), (tight, false), (ValueLimits::default(), true)];
         let mut others = others.map(|(limits, preload)| started(&plan, limits, preload));
         for (n, of) in moves.iter().enumerate() {
-            perform(&mut held, n, of);
+            perform(&mut inline, n, of);
             for run in &mut others {
                 perform(run, n, of);
             }
         }
         for run in &others {
-            prop_assert_eq!(rows(run), rows(&held));
-            prop_assert_eq!(run.state.status(), held.state.status());
+            prop_assert_eq!(rows(run), rows(&inline));
+            prop_assert_eq!(run.state.status(), inline.state.status());
         }
     }
 
-    /// From a snapshot at any event on, the fold goes as if there were none.
+    /// Restores a snapshot at every event and folds the rest of the log.
     #[test]
-    fn a_snapshot_and_the_tail_are_the_whole_log(plan in plans(), moves in moves()) {
+    fn folding_the_tail_onto_a_snapshot_equals_folding_the_whole_log(plan in plans(), moves in moves()) {
         let nothing = ValueLimits { value_bytes: 0, total_bytes: 0 };
         for limits in [nothing, ValueLimits::default(), ValueLimits::NONE] {
             let mut run = started(&plan, limits, true);

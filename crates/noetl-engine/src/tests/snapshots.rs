@@ -1,4 +1,4 @@
-//! States as bytes.
+//! Tests of snapshots of execution states.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
 /// As it was written first. Never changed: a new shape is a new version and a new file.
 const FIRST: &[u8] = include_bytes!("../../test-data/snapshot-v1.json");
 
-/// A history that leaves something in every part of a state.
+/// Returns a history that fills every field of the state.
 fn history() -> Run {
     let document = playbook(
         "\
@@ -38,7 +38,7 @@ fn history() -> Run {
     let Input::Start(mut start) = start_with(payload.as_object().cloned().unwrap()) else {
         unreachable!()
     };
-    // It was not kept yet.
+    // The first version did not store this field.
     start.trace = None;
     run.input(Input::Start(start)).unwrap();
     run.complete("a", json!({"z": 1, "a": [2.5, {"k": "v"}]}));
@@ -98,7 +98,7 @@ fn history() -> Run {
 #[test]
 fn a_snapshot_of_the_first_version_is_read() {
     let mut run = history();
-    // It was not kept yet.
+    // The first version did not store this field.
     run.state.commands.values_mut().for_each(|open| open.since = Timestamp::default());
     let restored = Execution::from_snapshot(run.state.id(), FIRST.trim_ascii_end()).unwrap();
     assert_eq!(restored, run.state);
@@ -107,7 +107,7 @@ fn a_snapshot_of_the_first_version_is_read() {
 }
 
 #[test]
-fn the_history_leaves_something_everywhere() {
+fn the_sample_history_fills_every_field_of_a_snapshot() {
     let state: Map = serde_json::from_slice(FIRST).unwrap();
     for (key, value) in &state {
         let is_empty = match value {
@@ -154,14 +154,14 @@ fn an_invalid_snapshot_is_an_error() {
 }
 
 #[test]
-fn a_snapshot_is_due_when_the_log_outgrew_the_last_one() {
+fn a_snapshot_is_due_once_the_log_outgrows_the_last_one() {
     assert!(!snapshot_is_due(SNAPSHOT_LOG_BYTES_MIN - 1, 0));
     assert!(snapshot_is_due(SNAPSHOT_LOG_BYTES_MIN, 0));
     assert!(!snapshot_is_due(1_000_000, 1_000_000));
     assert!(snapshot_is_due(1_000_001, 1_000_000));
 }
 
-/// Three steps that lead to one another, over and over.
+/// Runs a cycle of three steps until the log has `events` events.
 fn circle(events: usize) -> Execution {
     let mut state = Execution::new(ExecutionId::new(1));
     let steps: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).to_vec();
@@ -215,7 +215,7 @@ fn a_snapshot_does_not_grow_with_the_log() {
     assert!(long.len() < short.len() + 100, "{} after {}", long.len(), short.len());
 }
 
-/// Run with `--run-ignored only --no-capture` to see what it takes.
+/// Prints the time to restore snapshots. Run with `--run-ignored only --no-capture`.
 #[test]
 #[ignore = "a measurement"]
 fn measure_restoring_of_snapshots() {

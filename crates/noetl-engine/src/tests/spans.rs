@@ -1,4 +1,4 @@
-//! What is told of an execution's trace.
+//! Tests of the spans of an execution's trace.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const TWO: &str = "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
 - {step: b, tool: {kind: noop}}";
 
-/// The spans that end with an input.
+/// Returns the spans that an input ends.
 fn spans(run: &mut Run, input: Input) -> Vec<Span> {
     run.decide(input).unwrap().spans
 }
@@ -40,7 +40,7 @@ fn attribute(span: &Span, name: &str) -> Option<Attribute> {
 }
 
 #[test]
-fn commands_are_below_their_execution_which_is_below_its_caller() {
+fn spans_of_commands_are_children_of_their_execution_and_its_caller() {
     let mut run = Run::new(playbook(TWO));
     assert_eq!(spans(&mut run, start()), []);
     let claimed = claim(&run);
@@ -75,9 +75,12 @@ fn spans_ended_by_a_cancel_are_exported() {
     spans(&mut run, start());
     let cancelled =
         spans(&mut run, Input::Cancel(Cancel { reason: Some("enough".to_owned()), actor: None }));
-    let told: Vec<(&str, Option<&str>)> =
+    let exported: Vec<(&str, Option<&str>)> =
         cancelled.iter().map(|span| (&*span.name, span.error.as_deref())).collect();
-    assert_eq!(told, [("b", Some("cancelled")), ("c", Some("cancelled")), ("t", Some("enough"))]);
+    assert_eq!(
+        exported,
+        [("b", Some("cancelled")), ("c", Some("cancelled")), ("t", Some("enough"))]
+    );
 }
 
 #[test]
@@ -124,13 +127,13 @@ fn a_fork_has_its_own_trace_without_spans_of_its_origin() {
     };
     assert!(run.log.iter().all(is_mine), "{:?}", run.log);
     let completed = complete(&run);
-    let told = spans(&mut run, completed);
-    assert_eq!(told.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["b", "t"]);
-    assert!(told.iter().all(|span| span.trace.id == id));
+    let exported = spans(&mut run, completed);
+    assert_eq!(exported.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["b", "t"]);
+    assert!(exported.iter().all(|span| span.trace.id == id));
 }
 
 #[test]
-fn spans_of_child_executions_are_below_their_command() {
+fn spans_of_child_executions_are_children_of_their_command() {
     let run = Run::started("- {step: a, tool: {kind: playbook, path: other, return_step: end}}");
     let due = timers_of(&run.state, &run.log);
     let text = serde_json::to_value(&due[0].kind).unwrap();
@@ -138,7 +141,7 @@ fn spans_of_child_executions_are_below_their_command() {
     let caller = TraceContext::read(TRACE, Some("a=b")).unwrap();
     let expected = caller.with_span(SpanId::of_command(command));
     assert_eq!(text["trace"], serde_json::to_value(&expected).unwrap());
-    // A row from before this was kept.
+    // A row without the stored trace.
     let mut old = text;
     old.as_object_mut().unwrap().remove("trace");
     assert!(serde_json::from_value::<crate::TimerKind>(old).is_ok());

@@ -21,7 +21,7 @@ const AROUND: &str = "- step: a\n  tool:\n  \
      next: {arcs: [{step: b}]}\n\
      - {step: b, tool: {kind: noop, result: '{{ a.pull.n }} {{ a.run.v }} {{ ctx.seen }}'}}\n";
 
-/// The answer of a worker to a segment of one task.
+/// Returns a worker's result of a segment with one task.
 fn answer(name: &str, data: Value) -> Value {
     json!({"break": false, "tasks": [{"name": name, "data": data}]})
 }
@@ -255,7 +255,7 @@ fn a_failing_execution_starts_no_further_segment() {
 }
 
 #[test]
-fn a_row_of_a_cursor_begins_with_its_first_segment_again() {
+fn a_retried_row_of_a_cursor_restarts_at_its_first_segment() {
     let text = "- step: a\n  \
          loop: {cursor: {kind: postgres, auth: pg, claim: x}, iterator: row, spec: {mode: cursor, \
          frame: {max_rows: 2, max_attempts: 2}}}\n  tool:\n  - {name: pull, kind: noop}\n  \
@@ -294,7 +294,7 @@ const LOOPED: &str = "- step: a\n  \
      - {step: b, tool: {kind: noop}}\n";
 
 #[test]
-fn each_item_of_a_loop_is_split_by_itself() {
+fn each_item_of_a_loop_is_split_independently() {
     let mut run = Run::started(LOOPED);
     assert_eq!(run.open(), ["a", "a"]);
     let events = run.complete("a:1", answer("pull", json!({"n": 1})));
@@ -323,7 +323,7 @@ fn each_item_of_a_loop_is_split_by_itself() {
 }
 
 #[test]
-fn an_item_that_runs_ends_after_another_failed() {
+fn a_running_item_ends_after_another_item_failed() {
     let mut run = Run::started(LOOPED);
     run.complete("a:0", answer("pull", json!({})));
     run.script("childfails a:0").unwrap();
@@ -350,7 +350,7 @@ fn blob(run: &mut Run, digest: &str, value: &Value) -> Arc<BlobRef> {
 }
 
 #[test]
-fn large_answers_stay_beside_the_log() {
+fn large_results_stay_outside_the_event_log() {
     for limits in [ValueLimits::default(), ValueLimits::NONE] {
         let mut run = Run::within(playbook(AROUND), limits);
         run.input(super::harness::start()).unwrap();
@@ -407,7 +407,7 @@ fn large_results_are_merged_by_a_worker() {
 }
 
 #[test]
-fn an_answer_without_tasks_fails_the_step() {
+fn a_result_without_tasks_fails_the_step() {
     let mut run = Run::started(AROUND);
     run.complete("a", json!({"n": 1}));
     let error = run.state.summary().error.unwrap();
@@ -424,7 +424,7 @@ fn an_answer_without_tasks_fails_the_step() {
     }
 }
 
-/// A run whose call has ended.
+/// Returns a run whose call has ended.
 fn after_call() -> Run {
     let mut run = Run::started(AROUND);
     run.complete("a", answer("pull", json!({"n": 1})));
@@ -463,7 +463,7 @@ fn a_fork_at_any_event_has_one_open_command() {
 }
 
 #[test]
-fn another_version_begins_the_step_run_again() {
+fn a_fork_to_another_version_restarts_the_step_run() {
     let run = after_call();
     let mut fork = Run::new(playbook("- {step: a, tool: {kind: noop, n: 2}}\n"));
     fork.state = Execution::new(noetl_model::ExecutionId::new(2));
@@ -484,7 +484,7 @@ fn another_version_begins_the_step_run_again() {
 }
 
 #[test]
-fn decisions_of_a_log_come_out_the_same_again() {
+fn replaying_a_log_makes_the_same_decisions() {
     let run = after_call();
     let env = Arc::default();
     assert_eq!(crate::first_divergence(&run.playbook, &run.log, &env, |_| None), None);
@@ -508,7 +508,7 @@ fn a_final_step_runs_all_its_segments_after_a_failure() {
 }
 
 #[test]
-fn a_long_loop_of_calls_without_waiting_needs_little_stack() {
+fn a_long_loop_of_calls_without_waiting_uses_little_stack() {
     let text = "- step: a\n  loop: {in: '{{ range(5000) | list }}', iterator: n}\n  tool:\n  \
                 - {name: one, kind: playbook, path: p}\n  - {name: two, kind: playbook, path: q}\n";
     let run = std::thread::Builder::new().stack_size(1 << 20);

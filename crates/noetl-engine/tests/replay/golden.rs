@@ -29,15 +29,15 @@ fn goldens() -> Vec<(String, Value)> {
 }
 
 fn scope_of(golden: &Value) -> ReplayScope {
-    let said = &golden["scope"];
-    if said.is_null() {
+    let fields = &golden["scope"];
+    if fields.is_null() {
         return scope();
     }
     ReplayScope {
-        tenant_id: said["tenant_id"].as_str().expect("a tenant").to_owned(),
-        organization_id: said["organization_id"].as_str().expect("an organization").to_owned(),
-        execution_id: said["execution_id"].as_i64().expect("an id"),
-        projection: said["projection"].as_str().expect("a text").parse().expect("a projection"),
+        tenant_id: fields["tenant_id"].as_str().expect("a tenant").to_owned(),
+        organization_id: fields["organization_id"].as_str().expect("an organization").to_owned(),
+        execution_id: fields["execution_id"].as_i64().expect("an id"),
+        projection: fields["projection"].as_str().expect("a text").parse().expect("a projection"),
     }
 }
 
@@ -51,10 +51,10 @@ fn every_golden_log_folds_to_its_state() {
         let mut expected = golden["state"].as_object().expect("a state").clone();
         let checksums = golden["checksums"].as_object().expect("checksums");
         expected.extend(checksums.iter().map(|(key, value)| (key.clone(), value.clone())));
-        let found = serde_json::to_value(&state).expect("JSON");
-        let shown = serde_json::to_string_pretty(&found).expect("JSON");
-        assert_eq!(found, Value::Object(expected), "{name}: {shown}");
-        let again: ReplayState = serde_json::from_value(found).expect("a state");
+        let actual = serde_json::to_value(&state).expect("JSON");
+        let shown = serde_json::to_string_pretty(&actual).expect("JSON");
+        assert_eq!(actual, Value::Object(expected), "{name}: {shown}");
+        let again: ReplayState = serde_json::from_value(actual).expect("a state");
         assert_eq!(again, state, "{name}");
         folded += 1;
     }
@@ -78,16 +78,16 @@ fn every_vector_has_its_text_and_digest() {
 }
 
 #[test]
-fn a_script_of_its_own_finds_the_same_checksums() {
+fn an_independent_script_computes_the_same_checksums() {
     let script = directory().join("checksums.py");
     let output = Command::new("python3").arg(script).output().expect("python3 is needed here");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}{error}");
+    assert!(output.status.success(), "{stdout}{error}");
 }
 
 #[test]
-fn fields_come_in_the_order_of_the_wire() {
+fn fields_are_serialized_in_the_order_of_the_wire_format() {
     let state = fold(scope(), &[event(&json!({"event_id": 1, "event_type": "x"}))]);
     let value = serde_json::to_value(&state).expect("JSON");
     let names: Vec<&str> =

@@ -20,7 +20,7 @@ fn scope() -> ReplayScope {
     }
 }
 
-/// The event of the row that has these columns.
+/// Returns the event of a row with these columns.
 fn event(columns: &Value) -> ReplayEvent {
     let text = |key: &str| columns[key].as_str().map(str::to_owned);
     let number = |key: &str| columns[key].as_i64();

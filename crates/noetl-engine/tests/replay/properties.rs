@@ -1,4 +1,4 @@
-//! What holds for every log.
+//! Properties of the fold of any log.
 
 use noetl_engine::replay::{ReplayBase, ReplayEvent, ReplayState, canonical};
 use noetl_model::{Map, Value};
@@ -113,7 +113,7 @@ fn columns() -> impl Strategy<Value = Value> {
         })
 }
 
-/// A log with distinct ids, in any order.
+/// Generates logs with distinct IDs, in any order.
 fn log() -> impl Strategy<Value = Vec<ReplayEvent>> {
     let ids = proptest::collection::hash_set(any::<i64>(), 0..30);
     ids.prop_flat_map(|ids| {
@@ -131,7 +131,7 @@ fn log() -> impl Strategy<Value = Vec<ReplayEvent>> {
 
 proptest! {
     #[test]
-    fn a_fold_from_any_kept_state_ends_where_the_whole_fold_does(
+    fn a_fold_from_any_stored_state_equals_the_full_fold(
         mut log in log(),
         cut in any::<proptest::sample::Index>(),
     ) {
@@ -139,8 +139,8 @@ proptest! {
         log.sort_by_key(|event| event.event_id);
         let (before, after) = log.split_at(cut.index(log.len() + 1));
         let text = serde_json::to_string(&fold(scope(), before)).expect("JSON");
-        let kept: ReplayState = serde_json::from_str(&text).expect("a state");
-        let base = ReplayBase { state: Some(kept), ..ReplayBase::default() };
+        let stored: ReplayState = serde_json::from_str(&text).expect("a state");
+        let base = ReplayBase { state: Some(stored), ..ReplayBase::default() };
         let mut state = ReplayState::begin(scope(), base);
         after.iter().for_each(|event| state.apply(event));
         state.seal();
@@ -148,16 +148,16 @@ proptest! {
     }
 
     #[test]
-    fn the_order_in_which_events_are_found_changes_nothing(log in log()) {
+    fn the_input_order_of_events_does_not_matter(log in log()) {
         let mut other = log.clone();
         other.reverse();
-        let found = fold(scope(), &log);
-        prop_assert_eq!(&fold(scope(), &other), &found);
-        prop_assert_eq!(found.event_count, u64::try_from(log.len()).expect("few"));
+        let folded = fold(scope(), &log);
+        prop_assert_eq!(&fold(scope(), &other), &folded);
+        prop_assert_eq!(folded.event_count, u64::try_from(log.len()).expect("few"));
     }
 
     #[test]
-    fn a_checksum_is_that_of_the_state_without_it(log in log()) {
+    fn a_checksum_covers_the_state_without_the_checksum(log in log()) {
         let state = fold(scope(), &log);
         let mut value = serde_json::to_value(&state).expect("JSON");
         value.as_object_mut().expect("an object").remove("checksum");
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn canonical_text_reads_back_as_the_value(value in value()) {
+    fn canonical_text_parses_to_the_same_value(value in value()) {
         let text = canonical::text(&value);
         let read: Value = serde_json::from_str(&text).expect("JSON");
         prop_assert_eq!(&read, &value);
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn a_float_has_the_form_of_its_size(float in any::<f64>()) {
+    fn the_magnitude_of_a_float_decides_its_notation(float in any::<f64>()) {
         prop_assume!(float.is_finite());
         let text = canonical::text(&json!(float));
         prop_assert_eq!(text.parse::<f64>().expect("a float").to_bits(), float.to_bits());

@@ -1,4 +1,4 @@
-//! Folds that begin at a state which was kept.
+//! Folds that start at a stored state.
 
 use noetl_engine::replay::{
     Checksum, Projection, ReplayBase, ReplayScope, ReplaySeed, ReplayState, SeedError,
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{event, fold, scope};
 
-fn kept(upcasters: Option<&str>) -> ReplaySeed {
+fn stored_seed(upcasters: Option<&str>) -> ReplaySeed {
     let mut state = fold(
         scope(),
         &[
@@ -32,7 +32,7 @@ fn kept(upcasters: Option<&str>) -> ReplaySeed {
 
 #[test]
 fn a_seeded_state_records_its_start_and_continues() {
-    let seed = kept(None);
+    let seed = stored_seed(None);
     let checksum = seed.checksum.clone();
     let asked =
         ReplayScope { tenant_id: "acme".to_owned(), projection: Projection::Loop, ..scope() };
@@ -61,7 +61,7 @@ fn a_seeded_state_records_its_start_and_continues() {
 }
 
 #[test]
-fn a_base_without_its_name_gives_the_checksum_of_the_whole_fold() {
+fn a_base_without_its_name_has_the_checksum_of_the_full_fold() {
     let last = event(&json!({"event_id": 12, "event_type": "command.claimed", "command_id": 9}));
     let whole = fold(
         scope(),
@@ -71,7 +71,7 @@ fn a_base_without_its_name_gives_the_checksum_of_the_whole_fold() {
             last.clone(),
         ],
     );
-    let base = ReplayBase { state: Some(kept(None).state), ..ReplayBase::default() };
+    let base = ReplayBase { state: Some(stored_seed(None).state), ..ReplayBase::default() };
     let mut state = ReplayState::begin(scope(), base);
     state.apply(&last);
     state.seal();
@@ -79,18 +79,18 @@ fn a_base_without_its_name_gives_the_checksum_of_the_whole_fold() {
 }
 
 #[test]
-fn a_seed_with_other_upcasters_is_refused() {
-    assert_eq!(kept(Some("d1")).base(7, Some("d2")), Err(SeedError::Upcasters));
-    assert_eq!(kept(None).base(7, Some("d2")), Err(SeedError::Upcasters));
-    assert_eq!(kept(Some("d1")).base(7, None), Err(SeedError::Upcasters));
-    let base = kept(Some("d1")).base(7, Some("d1")).expect("a base");
+fn a_seed_with_other_upcasters_is_rejected() {
+    assert_eq!(stored_seed(Some("d1")).base(7, Some("d2")), Err(SeedError::Upcasters));
+    assert_eq!(stored_seed(None).base(7, Some("d2")), Err(SeedError::Upcasters));
+    assert_eq!(stored_seed(Some("d1")).base(7, None), Err(SeedError::Upcasters));
+    let base = stored_seed(Some("d1")).base(7, Some("d1")).expect("a base");
     let state = ReplayState::begin(scope(), base);
     assert_eq!(state.upcaster_registry_digest.as_deref(), Some("d1"));
 }
 
 #[test]
-fn the_caller_s_upcasters_win_over_those_of_a_base() {
-    let state = Some(kept(Some("old")).state);
+fn the_caller_s_upcasters_override_those_of_a_base() {
+    let state = Some(stored_seed(Some("old")).state);
     let base = ReplayBase {
         state,
         upcaster_registry_digest: Some("new".to_owned()),
@@ -104,22 +104,25 @@ fn the_caller_s_upcasters_win_over_those_of_a_base() {
 }
 
 #[test]
-fn a_seed_of_another_log_or_with_a_wrong_version_is_refused() {
+fn a_seed_of_another_log_or_with_a_wrong_version_is_rejected() {
     let foreign = SeedError::Foreign { wanted: 8, found: 7 };
-    assert_eq!(kept(None).base(8, None), Err(foreign));
-    assert_eq!(ReplaySeed { version: 8, ..kept(None) }.base(7, None), Err(SeedError::Version));
+    assert_eq!(stored_seed(None).base(8, None), Err(foreign));
+    assert_eq!(
+        ReplaySeed { version: 8, ..stored_seed(None) }.base(7, None),
+        Err(SeedError::Version)
+    );
 }
 
 #[test]
-fn a_seed_survives_being_kept_as_json() {
-    let seed = kept(Some("d"));
+fn a_seed_survives_a_json_round_trip() {
+    let seed = stored_seed(Some("d"));
     let text = serde_json::to_string(&seed).expect("JSON");
     assert_eq!(serde_json::from_str::<ReplaySeed>(&text).expect("a seed"), seed);
 }
 
 #[test]
 fn an_event_after_the_seal_removes_the_checksums() {
-    let mut state = kept(None).state;
+    let mut state = stored_seed(None).state;
     assert!(state.checksum.is_some() && state.projection_checksums.is_some());
     state.apply(&event(&json!({"event_id": 12})));
     assert!(state.checksum.is_none() && state.projection_checksums.is_none());

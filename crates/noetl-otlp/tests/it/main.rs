@@ -35,7 +35,7 @@ fn counts(exported: u64, dropped: u64, failed: u64) -> SpanCounts {
 }
 
 #[tokio::test]
-async fn a_span_arrives_whole() {
+async fn a_span_arrives_with_all_fields() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
     let settings = ExporterSettings {
         headers: vec![("authorization".to_owned(), "Bearer t".to_owned())],
@@ -45,15 +45,15 @@ async fn a_span_arrives_whole() {
     let (sink, exporter) = open(settings).expect("an address");
     sink.offer(span(7));
     let spans = collector.spans_until(|span| span.span_id == [0, 0, 0, 0, 0, 0, 0, 7]).await;
-    let found = &spans[0];
-    assert_eq!(found.trace_id, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736_u128.to_be_bytes());
-    assert_eq!(found.parent_span_id, 0x00f0_67aa_0ba9_02b7_u64.to_be_bytes());
-    assert_eq!((&*found.name, &*found.trace_state), ("a step", "a=b"));
-    let times = (found.start_time_unix_nano, found.end_time_unix_nano);
+    let exported = &spans[0];
+    assert_eq!(exported.trace_id, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736_u128.to_be_bytes());
+    assert_eq!(exported.parent_span_id, 0x00f0_67aa_0ba9_02b7_u64.to_be_bytes());
+    assert_eq!((&*exported.name, &*exported.trace_state), ("a step", "a=b"));
+    let times = (exported.start_time_unix_nano, exported.end_time_unix_nano);
     assert_eq!(times, (1_000_000_000, 1_500_000_000));
-    assert_eq!(attribute(found, "noetl.attempt"), "2");
-    assert_eq!(attribute(found, "noetl.step.name"), "a");
-    assert_eq!(found.status.as_ref().expect("a status").message, "it broke");
+    assert_eq!(attribute(exported, "noetl.attempt"), "2");
+    assert_eq!(attribute(exported, "noetl.step.name"), "a");
+    assert_eq!(exported.status.as_ref().expect("a status").message, "it broke");
     let request = &collector.collected()[0];
     assert_eq!(request.resource, [("service.name".to_owned(), "noetl".to_owned())]);
     assert_eq!(request.headers["authorization"], "Bearer t");
@@ -96,7 +96,7 @@ async fn spans_beyond_the_queue_are_counted_without_blocking() {
     (2..=6).for_each(|number| sink.offer(span(number)));
     assert_eq!(sink.counts(), counts(0, 3, 0));
     collector.set_response(CollectorResponse::Success);
-    // The request under way is given up soon, and what waits is sent.
+    // The request in flight is abandoned soon, and queued spans are sent.
     exporter.close().await;
     assert_eq!(sink.counts(), counts(2, 3, 1));
     collector.close().await;
@@ -148,7 +148,7 @@ async fn an_unreachable_collector_loses_spans_only() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_used_are_named() {
+async fn errors_name_the_invalid_setting() {
     let refused = |settings: ExporterSettings| open(settings).map(|_| ()).expect_err("no address");
     for endpoint in ["", "collector:4318", "ftp://collector/", "http://"] {
         let error = refused(ExporterSettings::new(endpoint));
@@ -160,7 +160,7 @@ async fn settings_that_cannot_be_used_are_named() {
 }
 
 #[tokio::test]
-async fn a_span_where_a_trace_begins_has_no_parent() {
+async fn the_root_span_of_a_trace_has_no_parent() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
     let (sink, exporter) = open(quick(&collector.endpoint)).expect("an address");
     let trace = Arc::new(Trace::new(TraceId::new(9), true));

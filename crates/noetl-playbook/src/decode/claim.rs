@@ -122,10 +122,10 @@ pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> FrameSpec 
         }
     }
     for size in FrameSize::ALL {
-        let Some(found) = at.get(size.key()) else { continue };
-        if is_template(&found) {
-            frame.templates.push((size, value::decode(cx, &found)));
-        } else if let Some(number) = whole(cx, &found, size.key()) {
+        let Some(value) = at.get(size.key()) else { continue };
+        if is_template(&value) {
+            frame.templates.push((size, value::decode(cx, &value)));
+        } else if let Some(number) = whole(cx, &value, size.key()) {
             *size.size_mut(&mut frame.sizes) = number;
         }
     }

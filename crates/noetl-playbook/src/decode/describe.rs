@@ -50,11 +50,11 @@ fn read(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Description> {
         return None;
     }
     let text = |at: &Cursor<'_>, name: &str| {
-        let found = at.get(name).and_then(|found| found.text().map(str::to_owned));
-        found.filter(|found| !found.is_empty())
+        let value = at.get(name).and_then(|value| value.text().map(str::to_owned));
+        value.filter(|value| !value.is_empty())
     };
     let mut data =
-        |at: &Cursor<'_>, name: &str| at.get(name).map(|found| value::literal(cx, &found));
+        |at: &Cursor<'_>, name: &str| at.get(name).map(|value| value::literal(cx, &value));
     Some(Description {
         kind: text(root, "kind").unwrap_or_default(),
         name: text(&metadata, "name"),

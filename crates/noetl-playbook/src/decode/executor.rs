@@ -47,10 +47,10 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Executor {
     if let Some(policy) = spec.get("policy") {
         self::policy(cx, &policy, &mut executor);
     }
-    if let Some(found) = spec.get("no_next_is_error") {
-        match found.node.kind {
+    if let Some(value) = spec.get("no_next_is_error") {
+        match value.node.kind {
             NodeKind::Bool(answer) => executor.no_next_is_error = answer,
-            _ => cx.expected(&found, "true or false", "write true or false"),
+            _ => cx.expected(&value, "true or false", "write true or false"),
         }
     }
     executor

@@ -88,8 +88,8 @@ pub(super) fn collect<'a>(
 /// Returns the setting of this name, unless it is null.
 pub(super) fn find<'a>(fields: &[Field<'a>], name: &str) -> Option<Cursor<'a>> {
     let mut fields = fields.iter();
-    let found = fields.find(|field| &*field.key.name == name && !field.value.node.is_null());
-    found.map(|field| field.value)
+    let matching = fields.find(|field| &*field.key.name == name && !field.value.node.is_null());
+    matching.map(|field| field.value)
 }
 
 /// Merges the tool's arguments: its own override the step's, and both override those of the
@@ -111,16 +111,16 @@ pub(super) fn input(
     {
         return value::decode(cx, only);
     }
-    let mut taken: HashSet<&str> = HashSet::new();
-    let mut kept: Vec<Vec<_>> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut entries: Vec<Vec<_>> = Vec::new();
     for layer in &layers {
         if !cx.is_map(layer, "name each argument: 'input: {name: value}'") {
             continue;
         }
-        kept.push(layer.entries().filter(|(key, _)| taken.insert(&key.name)).collect());
+        entries.push(layer.entries().filter(|(key, _)| seen.insert(&key.name)).collect());
     }
     let mut input = Vec::new();
-    for (key, entry) in kept.iter().rev().flatten() {
+    for (key, entry) in entries.iter().rev().flatten() {
         cx.names.define(&key.name);
         input.push((key.name.to_string(), value::decode(cx, entry)));
     }

@@ -49,7 +49,7 @@ pub(super) fn warn_split(cx: &mut Context<'_>, root: &Cursor<'_>, steps: &[Step]
     let splits =
         |step: &&Step| step.router.mode == RoutingMode::Inclusive && step.router.arcs.len() > 1;
     let mut pairs: usize = 0;
-    let mut told = vec![false; steps.len()];
+    let mut is_reported = vec![false; steps.len()];
     for step in steps.iter().filter(splits) {
         let arcs = &step.router.arcs;
         for arc in arcs.iter().filter(|arc| graph.is_join(arc.to)) {
@@ -62,10 +62,10 @@ pub(super) fn warn_split(cx: &mut Context<'_>, root: &Cursor<'_>, steps: &[Step]
                 other.to != arc.to && graph.may_reach(other.to, arc.to)
             };
             let ix = arc.to.index();
-            if item.key("join").is_some() || told[ix] || !arcs.iter().any(through) {
+            if item.key("join").is_some() || is_reported[ix] || !arcs.iter().any(through) {
                 continue;
             }
-            told[ix] = true;
+            is_reported[ix] = true;
             let (name, from) = (&steps[ix].name, &step.name);
             let message = format!(
                 "step '{name}' is led to by '{from}' at once and by way of another \

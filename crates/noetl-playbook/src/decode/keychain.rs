@@ -58,11 +58,11 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<KeychainEnt
 
 fn word(cx: &mut Context<'_>, at: &Cursor<'_>, key: &str) -> Option<Arc<str>> {
     match at.get(key) {
-        Some(found) => {
-            let text = found.text().filter(|text| !text.is_empty());
+        Some(value) => {
+            let text = value.text().filter(|text| !text.is_empty());
             if text.is_none() {
                 let message = format!("'{key}' of a credential is a word");
-                cx.error("E019", &found, message, format!("write '{key}: …' as text"));
+                cx.error("E019", &value, message, format!("write '{key}: …' as text"));
             }
             text.map(Arc::from)
         }

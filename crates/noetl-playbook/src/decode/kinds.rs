@@ -174,28 +174,28 @@ fn needs(kind: &str) -> &'static [Need] {
 }
 
 /// Reports missing required settings of a kind. `setting` looks up a setting by name. A wait also
-/// accepts arguments, whose names are `given`.
+/// accepts arguments, named `argument_names`.
 pub(super) fn require<'a>(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     kind: &str,
-    given: &HashSet<&str>,
+    argument_names: &HashSet<&str>,
     setting: impl Fn(&str) -> Option<Cursor<'a>>,
 ) {
     for need in needs(kind) {
         let Need { names, shape, help } = need;
-        let Some((name, found)) = names.iter().find_map(|name| Some((name, setting(name)?))) else {
-            if kind == "wait" && names.iter().any(|name| given.contains(name)) {
+        let Some((name, value)) = names.iter().find_map(|name| Some((name, setting(name)?))) else {
+            if kind == "wait" && names.iter().any(|name| argument_names.contains(name)) {
                 continue;
             }
             let message = format!("tool kind '{kind}' needs '{}'", names[0]);
             cx.error("E015", at, message, *help);
             continue;
         };
-        let fits = match &found.node.kind {
+        let fits = match &value.node.kind {
             NodeKind::Text(text, _) if text.trim().is_empty() => {
                 let message = format!("'{name}' of tool kind '{kind}' is empty");
-                cx.error("E015", &found, message, *help);
+                cx.error("E015", &value, message, *help);
                 continue;
             }
             NodeKind::Text(..) => true,
@@ -209,7 +209,7 @@ pub(super) fn require<'a>(
             _ => *shape == Shape::Any,
         };
         if !fits {
-            cx.expected(&found, "text", "put it in quotes, or write it as a block with '|'");
+            cx.expected(&value, "text", "put it in quotes, or write it as a block with '|'");
         }
     }
 }

@@ -96,10 +96,10 @@ fn value_or_alias<'b>(
     name: &str,
     current: Option<Cursor<'b>>,
 ) -> Option<Cursor<'b>> {
-    let mut found = current;
+    let mut chosen = current;
     for (older, _) in OLDER.iter().filter(|(_, meant)| *meant == name) {
         let (Some(value), Some(key)) = (at.get(older), at.key(older)) else { continue };
-        if found.is_some() {
+        if chosen.is_some() {
             let message = format!("'{older}' repeats '{name}'");
             cx.error_at("E016", key, message, format!("keep '{name}'"));
         } else {
@@ -109,10 +109,10 @@ fn value_or_alias<'b>(
                 None => format!("write '{name}'"),
             };
             cx.older(key, message, rewrite);
-            found = Some(value);
+            chosen = Some(value);
         }
     }
-    found
+    chosen
 }
 
 fn iterator(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arc<str>> {

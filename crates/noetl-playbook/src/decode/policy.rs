@@ -92,10 +92,10 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) ->
         }
     }
     match at.get("rules") {
-        Some(found) if found.is_list() => rules(cx, &found, tasks),
-        Some(found) => {
-            let message = format!("'rules' is a list, found {}", found.node.described());
-            cx.error("E040", &found, message, "begin each rule with a dash: '- when: …'");
+        Some(value) if value.is_list() => rules(cx, &value, tasks),
+        Some(value) => {
+            let message = format!("'rules' is a list, found {}", value.node.described());
+            cx.error("E040", &value, message, "begin each rule with a dash: '- when: …'");
             DecodedRules::default()
         }
         None => DecodedRules::default(),
@@ -308,8 +308,8 @@ fn retry(cx: &mut Context<'_>, at: &Cursor<'_>, rule: &mut Map<String, Value>) {
         keep("attempts", amount::attempts(cx, &attempts));
     }
     for name in ["delay", "max_delay"] {
-        if let Some(found) = at.get(name) {
-            keep(name, amount::seconds(cx, &found));
+        if let Some(number) = at.get(name) {
+            keep(name, amount::seconds(cx, &number));
         }
     }
     if let Some(jitter) = at.get("jitter") {

@@ -170,23 +170,23 @@ fn strict(cx: &mut Context<'_>, root: &Cursor<'_>) -> bool {
 }
 
 fn workload(cx: &mut Context<'_>, root: &Cursor<'_>) -> ValueTemplate {
-    let found = root.get("workload");
-    let found =
-        found.filter(|found| cx.is_map(found, "name each input: 'workload: {name: value}'"));
-    found.map_or_else(value::empty, |found| value::decode(cx, &found))
+    let value = root.get("workload");
+    let value =
+        value.filter(|value| cx.is_map(value, "name each input: 'workload: {name: value}'"));
+    value.map_or_else(value::empty, |value| value::decode(cx, &value))
 }
 
 /// Decodes the root key `vars`: initial variables of the execution.
 fn vars(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<(String, ValueTemplate)> {
-    let (Some(found), Some(key)) = (root.get("vars"), root.key("vars")) else {
+    let (Some(value), Some(key)) = (root.get("vars"), root.key("vars")) else {
         return Vec::new();
     };
     let message = "'vars' is an older section; its names begin as ctx variables";
     cx.older(key, message, "put constants into 'workload', and assign with 'set'");
-    if !cx.is_map(&found, "name each variable: 'vars: {name: value}'") {
+    if !cx.is_map(&value, "name each variable: 'vars: {name: value}'") {
         return Vec::new();
     }
-    let entries = found.entries().map(|(key, entry)| {
+    let entries = value.entries().map(|(key, entry)| {
         cx.names.define(&key.name);
         (key.name.to_string(), value::decode(cx, &entry))
     });
@@ -195,11 +195,11 @@ fn vars(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<(String, ValueTemplate)>
 
 /// Decodes the root key `spec`: notifications, and data that templates see as `spec`.
 fn spec(cx: &mut Context<'_>, root: &Cursor<'_>) -> (Option<Value>, Option<NotifySpec>) {
-    let (Some(found), Some(key)) = (root.get("spec"), root.key("spec")) else {
+    let (Some(value), Some(key)) = (root.get("spec"), root.key("spec")) else {
         return (None, None);
     };
-    let notify = notify::decode(cx, &found);
-    let mut data = value::literal(cx, &found);
+    let notify = notify::decode(cx, &value);
+    let mut data = value::literal(cx, &value);
     if let Value::Object(entries) = &mut data {
         entries.remove("notify");
         if entries.is_empty() {

@@ -143,9 +143,9 @@ fn metadata(cx: &mut Context<'_>, root: &Cursor<'_>) -> (Option<String>, Option<
 
 /// Decodes the run times from the one key of [`WHEN`] that is present.
 fn when(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Trigger> {
-    let said: Vec<&str> = WHEN.into_iter().filter(|name| spec.get(name).is_some()).collect();
-    let zone = zone(cx, spec, said == ["cron"]);
-    match said[..] {
+    let present: Vec<&str> = WHEN.into_iter().filter(|name| spec.get(name).is_some()).collect();
+    let zone = zone(cx, spec, present == ["cron"]);
+    match present[..] {
         [] => {
             let help = "add 'cron: \"0 2 * * *\"', 'every: 15m' or 'at: 2030-01-01T12:00:00Z'";
             cx.error("E080", spec, "nothing says when the schedule runs", help);
@@ -179,7 +179,7 @@ fn cron(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Cron> {
 }
 
 fn zone(cx: &mut Context<'_>, spec: &Cursor<'_>, counts: bool) -> Option<Zone> {
-    let Some(found) = spec.get("timezone") else { return Zone::named(ZONE) };
+    let Some(value) = spec.get("timezone") else { return Zone::named(ZONE) };
     let name = text(cx, spec, "timezone")?;
     let zone = Zone::named(&name);
     if zone.is_none() {
@@ -187,7 +187,7 @@ fn zone(cx: &mut Context<'_>, spec: &Cursor<'_>, counts: bool) -> Option<Zone> {
         let close = suggest::closest(&name, names.iter().map(String::as_str));
         let close = close.map(|close| format!("did you mean '{close}'? ")).unwrap_or_default();
         let help = format!("{close}write a name of the IANA database, as Europe/Berlin");
-        cx.error("E081", &found, format!("there is no time zone '{name}'"), help);
+        cx.error("E081", &value, format!("there is no time zone '{name}'"), help);
     } else if let (false, Some(key)) = (counts, spec.key("timezone")) {
         let message = "'timezone' has no effect without 'cron'";
         cx.warning_at("W114", key, message, "remove it");
@@ -196,12 +196,12 @@ fn zone(cx: &mut Context<'_>, spec: &Cursor<'_>, counts: bool) -> Option<Zone> {
 }
 
 fn every(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Trigger> {
-    let found = spec.get("every")?;
-    let seconds = duration::seconds(&found).filter(|seconds| (1.0..=EVERY_MAX).contains(seconds));
+    let value = spec.get("every")?;
+    let seconds = duration::seconds(&value).filter(|seconds| (1.0..=EVERY_MAX).contains(seconds));
     let whole = seconds.filter(|seconds| seconds.fract() == 0.0);
     let Some(seconds) = whole else {
         let help = "write seconds (900) or a number with a unit: 30s, 15m, 6h";
-        cx.error("E081", &found, "this is no interval of 1 s to a year, in whole seconds", help);
+        cx.error("E081", &value, "this is no interval of 1 s to a year, in whole seconds", help);
         return None;
     };
     // The bounds check above guarantees that the value fits a u32.

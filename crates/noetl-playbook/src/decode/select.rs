@@ -26,23 +26,23 @@ pub(super) fn decode(cx: &mut Context<'_>, name: &str, at: &Cursor<'_>) -> Vec<S
     if !cx.is_map(at, "write 'output: {select: {total: meta.total}}'") {
         return Vec::new();
     }
-    let mut found = Vec::new();
+    let mut selected = Vec::new();
     for (key, value) in at.entries() {
         if NAMES.contains(&&*key.name) {
             if !value.node.is_null() {
-                found.extend(selections(cx, &value));
+                selected.extend(selections(cx, &value));
             }
         } else {
             let message = format!("'{}' of an output has no effect", key.name);
             cx.warning_at("W114", (key.at, value.path), message, STORAGE_HELP);
         }
     }
-    found
+    selected
 }
 
 /// Decodes a list of paths, each named by its last part, or a mapping from names to paths.
 fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
-    let mut found: Vec<Selection> = Vec::new();
+    let mut selected: Vec<Selection> = Vec::new();
     let mut names = HashSet::new();
     if !at.is_map() && !at.is_list() {
         cx.expected(
@@ -50,7 +50,7 @@ fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
             "a list of paths or a mapping",
             "write '[meta.total]' or '{total: meta.total}'",
         );
-        return found;
+        return selected;
     }
     // Published playbooks write a threshold, never a path, under this key.
     let is_storage = at.entries().any(|(key, _)| *key.name == *THRESHOLD);
@@ -61,7 +61,7 @@ fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
             continue;
         }
         if let Some(path) = path(cx, &entry) {
-            found.push(Selection { name: Arc::from(&*key.name), path });
+            selected.push(Selection { name: Arc::from(&*key.name), path });
         }
     }
     for item in at.items() {
@@ -72,9 +72,9 @@ fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
             cx.error("E016", &item, message, "name each: 'select: {first: a.id, second: b.id}'");
             continue;
         }
-        found.push(Selection { name, path });
+        selected.push(Selection { name, path });
     }
-    found
+    selected
 }
 
 fn path(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Vec<Arc<str>>> {
@@ -100,15 +100,15 @@ fn parse(text: &str) -> Option<Vec<Arc<str>>> {
     };
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix('.') {
-            let (found, after) = name(after)?;
-            parts.push(Arc::from(found));
+            let (selected, after) = name(after)?;
+            parts.push(Arc::from(selected));
             rest = after;
         } else {
             let (inside, after) = rest.strip_prefix('[')?.split_once(']')?;
             let quoted = |quote| inside.strip_prefix(quote)?.strip_suffix(quote);
             let index = || inside.bytes().all(|byte| byte.is_ascii_digit()).then_some(inside);
-            let found = quoted('\'').or_else(|| quoted('"')).or_else(index);
-            parts.push(Arc::from(found.filter(|found| !found.is_empty())?));
+            let selected = quoted('\'').or_else(|| quoted('"')).or_else(index);
+            parts.push(Arc::from(selected.filter(|selected| !selected.is_empty())?));
             rest = after;
         }
     }

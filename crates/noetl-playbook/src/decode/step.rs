@@ -146,11 +146,11 @@ fn work(
 fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
     let mut picked = Vec::new();
     for name in ["output"].iter().chain(select::NAMES) {
-        let Some(found) = at.get(name) else { continue };
+        let Some(selection) = at.get(name) else { continue };
         if at.get("tool").is_none() {
-            select::useless(cx, found.position());
+            select::useless(cx, selection.position());
         } else {
-            picked.extend(select::decode(cx, name, &found));
+            picked.extend(select::decode(cx, name, &selection));
         }
     }
     picked
@@ -175,24 +175,24 @@ struct StepSpec {
 
 fn spec(cx: &mut Context<'_>, at: &Cursor<'_>) -> StepSpec {
     let mut spec = StepSpec::default();
-    let Some(found) = at.get("spec") else {
+    let Some(spec_value) = at.get("spec") else {
         return spec;
     };
-    if !cx.is_map(&found, "write 'spec: {timeout: 30s}'") {
+    if !cx.is_map(&spec_value, "write 'spec: {timeout: 30s}'") {
         return spec;
     }
-    keys::warn_unknown(cx, &found, SPEC_KEYS, keys::none);
-    if let Some(timeout) = found.get("timeout") {
+    keys::warn_unknown(cx, &spec_value, SPEC_KEYS, keys::none);
+    if let Some(timeout) = spec_value.get("timeout") {
         limit(cx, &timeout, "spec.timeout", &mut spec);
     }
-    if let Some(on_error) = found.get("on_error") {
+    if let Some(on_error) = spec_value.get("on_error") {
         match on_error.text() {
             Some("continue") => spec.on_error = OnError::Continue,
             Some("fail") => spec.on_error = OnError::Fail,
             _ => cx.not_one_of("E009", &on_error, &["continue", "fail"]),
         }
     }
-    if let (Some(mode), Some(key)) = (found.get("next_mode"), found.key("next_mode")) {
+    if let (Some(mode), Some(key)) = (spec_value.get("next_mode"), spec_value.key("next_mode")) {
         cx.older(
             key,
             "'next_mode' is the older place of the mode",
@@ -200,8 +200,8 @@ fn spec(cx: &mut Context<'_>, at: &Cursor<'_>) -> StepSpec {
         );
         spec.next_mode = next::mode(cx, &mode);
     }
-    if let Some(found) = found.get("policy") {
-        policy(cx, &found, &mut spec);
+    if let Some(spec_value) = spec_value.get("policy") {
+        policy(cx, &spec_value, &mut spec);
     }
     spec
 }
@@ -220,8 +220,8 @@ fn policy(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &mut StepSpec) {
         let message = "'emit' has no effect; every event is recorded";
         cx.warning_at("W114", key, message, "remove it");
     }
-    if let Some(found) = at.get("admit") {
-        spec.admit = admit::decode(cx, &found);
+    if let Some(admit_value) = at.get("admit") {
+        spec.admit = admit::decode(cx, &admit_value);
     }
     spec.failure = r#loop::failure(cx, at);
     let Some(lifecycle) = at.get("lifecycle") else { return };

@@ -87,18 +87,18 @@ fn resolve(
     {
         cx.older(key, "'task' is the older name of a workbook reference", "write 'name'");
     }
-    let found = workbook::refer(cx, lowest, passed)?;
-    let passed: Vec<_> = passed.iter().cloned().chain([Rc::clone(&found.name)]).collect();
-    let task = workbook::with_cursor(&found.entry, |tool| {
+    let task_ref = workbook::refer(cx, lowest, passed)?;
+    let passed: Vec<_> = passed.iter().cloned().chain([Rc::clone(&task_ref.name)]).collect();
+    let task = workbook::with_cursor(&task_ref.entry, |tool| {
         // Cursors of an outer reference have a longer lifetime. Copying shortens it to that of this
         // one.
         let layers: Vec<Cursor<'_>> = layers.iter().copied().chain([*tool]).collect();
         resolve(cx, &layers, &passed, label, around)
     })?;
-    let given = argument_names(&task.tool.input);
-    let lacks = |name: &&Rc<str>| given.as_ref().is_some_and(|given| !given.contains(&***name));
-    if let Some(name) = found.entry.expects.iter().find(lacks) {
-        let message = format!("the workbook task '{}' expects an argument '{name}'", found.name);
+    let names = argument_names(&task.tool.input);
+    let lacks = |name: &&Rc<str>| names.as_ref().is_some_and(|names| !names.contains(&***name));
+    if let Some(name) = task_ref.entry.expects.iter().find(lacks) {
+        let message = format!("the workbook task '{}' expects an argument '{name}'", task_ref.name);
         cx.error("E014", layers.first()?, message, format!("add 'input: {{{name}: …}}'"));
     }
     Some(task)
@@ -141,8 +141,8 @@ fn flat(
     let rules = rules(cx, &settings, &specs, tasks);
     let mut picked = Vec::new();
     for name in ["output"].iter().chain(select::NAMES) {
-        if let Some(found) = find(name) {
-            picked.extend(select::decode(cx, name, &found));
+        if let Some(selection) = find(name) {
+            picked.extend(select::decode(cx, name, &selection));
         }
     }
     let inherited = around.time.step.or(around.time.worker.filter(|_| own.is_none()));
@@ -157,8 +157,8 @@ fn flat(
     let set = assignments(cx, layers, &specs);
     let at = layers.first()?;
     if let Some(kind) = kind {
-        let given = find("input").map(|input| input.names()).unwrap_or_default();
-        kinds::require(cx, at, kind, &given, find);
+        let arguments = find("input").map(|input| input.names()).unwrap_or_default();
+        kinds::require(cx, at, kind, &arguments, find);
     }
     // A worker renders the settings of its tools. Values that the control plane renders are
     // recorded in the event log, so they must not contain secrets.

@@ -28,38 +28,40 @@ use crate::document::{Playbook, Step};
 /// Four lines in front of the steps of a test, so that its first step is on line 5.
 const HEAD: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: test}\nworkflow:\n";
 
-/// Everything found in a document, one finding per line with its help below.
+/// Returns the diagnostics of a document, one per line with its help below.
 fn report(text: &str) -> String {
     let checked = check(text);
-    told(checked.diagnostics, checked.playbook.is_some())
+    rendered(checked.diagnostics, checked.playbook.is_some())
 }
 
-/// Findings, one per line with its help below. What was found has a meaning or errors, never both.
-fn told(found: Vec<Diagnostic>, has_meaning: bool) -> String {
-    let has_errors = found.iter().any(|found| found.severity == crate::Severity::Error);
+/// Renders diagnostics, one per line with its help below. Checks that a document decodes or has
+/// errors, never both.
+fn rendered(diagnostics: Vec<Diagnostic>, has_meaning: bool) -> String {
+    let has_errors =
+        diagnostics.iter().any(|diagnostic| diagnostic.severity == crate::Severity::Error);
     assert_eq!(has_meaning, !has_errors);
     let mut report = String::new();
-    for found in found {
-        report.push_str(&format!("{found}\n"));
-        if let Some(help) = found.help {
+    for diagnostic in diagnostics {
+        report.push_str(&format!("{diagnostic}\n"));
+        if let Some(help) = diagnostic.help {
             report.push_str(&format!("  help: {help}\n"));
         }
     }
     report
 }
 
-/// Everything found in a playbook with these steps.
+/// Returns the diagnostics of a playbook with these steps.
 fn report_steps(steps: &str) -> String {
     report(&format!("{HEAD}{steps}"))
 }
 
-/// The playbook with these steps, which must be free of errors.
+/// Returns the playbook with these steps. Panics if it has errors.
 fn playbook(steps: &str) -> Playbook {
     let text = format!("{HEAD}{steps}");
     check(&text).playbook.unwrap_or_else(|| panic!("{}", report(&text)))
 }
 
-/// A compiled value as JSON, with `<…>` around templates.
+/// Renders a compiled value as JSON, with `<…>` around templates.
 fn shown(value: &ValueTemplate) -> Value {
     match value {
         ValueTemplate::Literal(value) => value.clone(),
@@ -71,7 +73,7 @@ fn shown(value: &ValueTemplate) -> Value {
     }
 }
 
-/// A step's arcs as text: `exclusive a[when] b`.
+/// Renders a step's arcs as text: `exclusive a[when] b`.
 fn arcs(playbook: &Playbook, step: &Step) -> String {
     use crate::document::{OnNoMatch, RoutingMode};
     use noetl_template::Guard;

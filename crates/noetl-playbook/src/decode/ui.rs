@@ -56,30 +56,30 @@ pub fn ui_schema(text: &str) -> Result<UiSchema, Vec<Diagnostic>> {
 fn read(cx: &mut Context<'_>, root: &Cursor<'_>) -> UiSchema {
     let metadata = root.get("metadata");
     let text = |name: &str| {
-        let found =
+        let value =
             metadata.as_ref().and_then(|metadata| metadata.get(name)?.text().map(str::to_owned));
-        found.filter(|found| !found.is_empty())
+        value.filter(|value| !value.is_empty())
     };
     let exposed = metadata.as_ref().and_then(|metadata| metadata.get("exposed_in_ui"));
-    let is_exposed = exposed.is_some_and(|found| matches!(found.node.kind, NodeKind::Bool(true)));
+    let is_exposed = exposed.is_some_and(|value| matches!(value.node.kind, NodeKind::Bool(true)));
     let (title, description) = (text("name"), text("description"));
     let workload = root.get("workload");
     let fields = workload.iter().flat_map(|workload| workload.entries());
     let fields = fields
         .map(|(key, entry)| {
-            let said = Directives::from_line(cx.line(key.at.line), key);
-            field(cx, key, &entry, said)
+            let directives = Directives::from_line(cx.line(key.at.line), key);
+            field(cx, key, &entry, directives)
         })
         .collect();
     UiSchema { title, description, is_exposed, fields }
 }
 
-fn field(cx: &mut Context<'_>, key: &MapKey, at: &Cursor<'_>, said: Directives) -> UiField {
+fn field(cx: &mut Context<'_>, key: &MapKey, at: &Cursor<'_>, directives: Directives) -> UiField {
     let children = at.is_map().then(|| {
         at.entries().map(|(key, entry)| field(cx, key, &entry, Directives::default())).collect()
     });
     let kind = match &at.node.kind {
-        _ if said.options.is_some() => "enum",
+        _ if directives.options.is_some() => "enum",
         NodeKind::Null => "null",
         NodeKind::Bool(_) => "boolean",
         NodeKind::Int(_) | NodeKind::Large(_) => "integer",
@@ -92,10 +92,10 @@ fn field(cx: &mut Context<'_>, key: &MapKey, at: &Cursor<'_>, said: Directives) 
         name: key.name.to_string(),
         kind,
         default: value::literal(cx, at),
-        description: said.description,
-        secret: said.secret,
-        credential_glob: said.credential_glob,
-        options: said.options,
+        description: directives.description,
+        secret: directives.secret,
+        credential_glob: directives.credential_glob,
+        options: directives.options,
         children,
     }
 }
@@ -120,7 +120,7 @@ impl Directives {
     }
 
     fn read(comment: &str) -> Self {
-        let mut said = Self::default();
+        let mut directives = Self::default();
         let mut rest = comment;
         while let Some(at) = rest.find("ui:") {
             let is_word =
@@ -134,20 +134,20 @@ impl Directives {
             let word_end = rest.find(char::is_whitespace).unwrap_or(rest.len());
             if let Some(text) = rest[..end].strip_prefix("description=") {
                 let text = text.trim().trim_end_matches('#').trim().trim_matches('"');
-                said.description = (!text.is_empty()).then(|| text.to_owned());
+                directives.description = (!text.is_empty()).then(|| text.to_owned());
                 rest = &rest[end..];
             } else if let Some(list) = rest.strip_prefix("enum=[") {
                 if let Some((items, after)) = list.split_once(']') {
-                    said.options = Some(items.split(',').filter_map(option).collect());
+                    directives.options = Some(items.split(',').filter_map(option).collect());
                     rest = after;
                 }
             } else if let Some(glob) = rest[..word_end].strip_prefix("credential=") {
-                said.credential_glob = (!glob.is_empty()).then(|| glob.to_owned());
+                directives.credential_glob = (!glob.is_empty()).then(|| glob.to_owned());
             } else if &rest[..word_end] == "secret" {
-                said.secret = true;
+                directives.secret = true;
             }
         }
-        said
+        directives
     }
 }
 
@@ -234,11 +234,11 @@ workload:
     }
 
     #[test]
-    fn comments_on_the_line_of_a_key_say_more_about_it() {
+    fn comments_on_the_line_of_a_key_configure_its_field() {
         let fields = ui_schema(FORM).expect("a form").fields;
         assert!(fields[0].secret);
-        let said = fields[0].description.as_deref();
-        assert_eq!(said, Some("From the # 1 provider, it's yours"));
+        let directives = fields[0].description.as_deref();
+        assert_eq!(directives, Some("From the # 1 provider, it's yours"));
         assert_eq!(fields[1].options, Some(vec![json!("small"), json!(2), json!("very large")]));
         assert_eq!((&fields[1].default, fields[1].secret), (&json!("small"), false));
         assert_eq!(fields[2].credential_glob.as_deref(), Some("pg_*"));
@@ -251,7 +251,7 @@ workload:
     }
 
     #[test]
-    fn a_document_without_input_has_no_fields_and_no_yaml_has_no_form() {
+    fn a_document_without_input_has_no_fields_and_invalid_yaml_is_an_error() {
         for text in ["metadata: {name: a}", "metadata: {name: a}\nworkload: text", "kind: Mcp"] {
             assert_eq!(ui_schema(text).expect("a form").fields, [], "{text}");
         }
@@ -259,7 +259,7 @@ workload:
     }
 
     #[test]
-    fn keys_that_share_a_line_get_no_directive_of_another() {
+    fn keys_on_the_same_line_do_not_share_directives() {
         let text = "metadata: {name: a}\nworkload: {a: 1, b: 2} # ui:secret\n";
         let fields = ui_schema(text).expect("a form").fields;
         assert!(fields.iter().all(|field| !field.secret), "{fields:?}");

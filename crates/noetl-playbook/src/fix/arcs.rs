@@ -100,12 +100,12 @@ fn list(fixer: &mut Fixer<'_>, step: &FixNode, key: &FixNode, next: &FixNode, it
 
 /// Rewrites `{when: …, then: [{step: a}]}` or `{else: [{step: a}]}` to an arc.
 fn branch(fixer: &mut Fixer<'_>, at: &FixNode) {
-    let found = match (at.entry("then"), at.entry("else")) {
+    let branch_target = match (at.entry("then"), at.entry("else")) {
         (Some(then), None) => then,
         (None, Some(otherwise)) if !at.has("when") => otherwise,
         _ => return,
     };
-    let (key, value) = found;
+    let (key, value) = branch_target;
     let target = match &value.shape {
         Shape::List(targets, _) => match targets.as_slice() {
             [target] => target,

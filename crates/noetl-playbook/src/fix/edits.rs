@@ -38,14 +38,14 @@ pub(super) struct Rewrite {
 /// Applies as many rewrites as don't conflict. Returns the new text and the applied changes.
 pub(super) fn apply(text: &str, rewrites: &[Rewrite]) -> (String, Vec<Change>) {
     let lines = line_starts(text);
-    let mut taken = EditedRanges::default();
+    let mut edited = EditedRanges::default();
     let mut edits: Vec<&Edit> = Vec::new();
     let mut made = Vec::new();
     for rewrite in rewrites {
-        if rewrite.edits.iter().any(|edit| taken.touches(&edit.range)) {
+        if rewrite.edits.iter().any(|edit| edited.touches(&edit.range)) {
             continue;
         }
-        rewrite.edits.iter().for_each(|edit| taken.take(&edit.range));
+        rewrite.edits.iter().for_each(|edit| edited.take(&edit.range));
         edits.extend(&rewrite.edits);
         made.push(change(text, &lines, rewrite));
     }

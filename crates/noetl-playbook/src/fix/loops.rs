@@ -1,4 +1,4 @@
-//! Rewrites of loops.
+//! Rewrites older keys of loops.
 
 use super::Fixer;
 use super::edits::Edit;
@@ -28,19 +28,19 @@ fn settings(fixer: &mut Fixer<'_>, at: &FixNode) {
         return;
     }
     let known = |key: &FixNode| BESIDE.iter().find(|(older, _)| key.text() == Some(older));
-    let mut found: Vec<_> =
+    let mut entries: Vec<_> =
         at.entries().iter().filter_map(|(key, value)| Some((known(key)?, key, value))).collect();
-    if found.is_empty() || found.iter().any(|(_, _, value)| value.text().is_none()) {
+    if entries.is_empty() || entries.iter().any(|(_, _, value)| value.text().is_none()) {
         return;
     }
-    let inner: Vec<String> = found
+    let inner: Vec<String> = entries
         .iter()
         .map(|((_, name), _, value)| format!("{name}: {}", fixer.written(value)))
         .collect();
-    let (_, key, value) = found.remove(0);
+    let (_, key, value) = entries.remove(0);
     let spec = format!("spec: {{{}}}", inner.join(", "));
     let mut edits = vec![Edit::replace(key.start..value.end, spec)];
-    for ((older, _), _, _) in found {
+    for ((older, _), _, _) in entries {
         let Some(removal) = fixer.remove(at, older) else { return };
         edits.extend(removal);
     }

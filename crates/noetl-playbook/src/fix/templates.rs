@@ -63,7 +63,7 @@ fn uses(text: &str, is_condition: bool) -> bool {
 /// Returns the characters of a scalar's text, each with its byte position as written. Escapes other
 /// than of a quote, slash, or backslash become a space, because none of them can be part of a name.
 fn characters(written: &str, style: NodeStyle) -> Vec<(usize, char)> {
-    let mut found = Vec::new();
+    let mut replacements = Vec::new();
     let mut rest = written.char_indices().peekable();
     while let Some((at, character)) = rest.next() {
         let meant = match (style, character) {
@@ -77,9 +77,9 @@ fn characters(written: &str, style: NodeStyle) -> Vec<(usize, char)> {
             },
             _ => character,
         };
-        found.push((at, meant));
+        replacements.push((at, meant));
     }
-    found
+    replacements
 }
 
 /// Returns the byte positions of the name: within an expression, and neither in quotes nor after a

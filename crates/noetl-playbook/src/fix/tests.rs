@@ -388,15 +388,15 @@ fn uncertain_fixes_are_not_applied() {
 }
 
 #[test]
-fn a_document_with_errors_is_left_alone() {
+fn a_document_with_errors_is_unchanged() {
     let text = format!("{HEAD}  - step: a\n    args: {{a: 1}}\n    tool: {{kind: nop}}\n");
     let fixed = fix(&text);
     assert_eq!((fixed.text == text, fixed.changes.len()), (true, 0));
-    assert_eq!(fixed.left.iter().map(|found| found.code).collect::<Vec<_>>(), ["E011"]);
+    assert_eq!(fixed.left.iter().map(|diagnostic| diagnostic.code).collect::<Vec<_>>(), ["E011"]);
 }
 
 #[test]
-fn the_version_and_the_byte_order_mark_are_kept_in_their_place() {
+fn the_version_and_the_byte_order_mark_are_preserved() {
     let text = "\u{feff}# é first\napiVersion: 'noetl.io/v10' # é\nkind: Playbook\nmetadata: {name: é}\nworkflow: [{step: é, tool: {kind: noop, args: {é: 1}}}]\n";
     let fixed = fix(text);
     assert_eq!(

@@ -242,7 +242,7 @@ fn scalar_end(text: &str, start: usize, spanned: usize, content: &str, style: No
             let mut at = start;
             for character in content.chars().filter(|character| !character.is_whitespace()) {
                 match text[at..].find(character) {
-                    Some(found) => at += found + character.len_utf8(),
+                    Some(offset) => at += offset + character.len_utf8(),
                     None => return spanned,
                 }
             }

@@ -27,23 +27,23 @@ impl Scratch {
             self.order[step] = UNSEEN;
         }
         let mut search =
-            ComponentSearch { scratch: self, path: Vec::new(), seen: 0, found: Vec::new() };
+            ComponentSearch { scratch: self, path: Vec::new(), seen: 0, components: Vec::new() };
         for &root in members {
             if search.scratch.order[root] == UNSEEN {
                 search.from(root, targets, &arc);
             }
         }
-        let mut found = search.found;
-        found.retain(|component| {
+        let mut components = search.components;
+        components.retain(|component| {
             component.len() > 1
                 || (0..targets[component[0]].len())
                     .any(|place| arc(component[0], place) == Some(component[0]))
         });
-        for component in &mut found {
+        for component in &mut components {
             component.sort_unstable();
         }
-        found.sort_unstable();
-        found
+        components.sort_unstable();
+        components
     }
 }
 
@@ -54,7 +54,7 @@ struct ComponentSearch<'a> {
     scratch: &'a mut Scratch,
     path: Vec<usize>,
     seen: usize,
-    found: Vec<Vec<usize>>,
+    components: Vec<Vec<usize>>,
 }
 
 impl ComponentSearch<'_> {
@@ -103,6 +103,6 @@ impl ComponentSearch<'_> {
         for &member in &component {
             self.scratch.on_path[member] = false;
         }
-        self.found.push(component);
+        self.components.push(component);
     }
 }

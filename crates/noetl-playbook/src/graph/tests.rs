@@ -1,7 +1,7 @@
 use super::{Graph, GraphError};
 use crate::StepIx;
 
-/// `a>b,c; b>j` : steps in the order they are first named, entry first.
+/// Builds a graph from text such as `a>b,c; b>j`. The first step is the entry.
 fn graph(text: &str) -> (Graph, impl Fn(&str) -> StepIx) {
     let mut names: Vec<String> = Vec::new();
     let mut place = |name: &str| {
@@ -29,7 +29,7 @@ fn graph(text: &str) -> (Graph, impl Fn(&str) -> StepIx) {
 }
 
 #[test]
-fn a_diamond_waits_for_both_sides_and_has_no_back_arc() {
+fn the_join_of_a_diamond_waits_for_both_branches_and_has_no_back_arc() {
     let (graph, step) = graph("a>b,c;b>j;c>j");
     assert!(graph.is_join(step("j")));
     for name in ["a", "b", "c"] {
@@ -60,7 +60,7 @@ fn a_self_arc_is_a_loop_of_one() {
 }
 
 #[test]
-fn a_join_beside_a_poll_loop_waits_for_the_polling() {
+fn a_join_parallel_to_a_poll_loop_waits_for_the_loop() {
     let (graph, step) = graph("start>a;a>b,d;b>c,j;c>b;d>j;j>a,done");
     assert!(graph.is_back_arc(step("c"), 0), "c polls again");
     assert!(graph.is_back_arc(step("j"), 0), "j opens the next page");
@@ -72,7 +72,7 @@ fn a_join_beside_a_poll_loop_waits_for_the_polling() {
 }
 
 #[test]
-fn retry_loops_side_by_side_do_not_wait_for_each_other() {
+fn parallel_retry_loops_do_not_wait_for_each_other() {
     let (graph, step) = graph("a>b,c;b>m;m>b,j;c>n;n>c,j;j>a,done");
     assert!(!graph.may_reach(step("c"), step("b")));
     assert!(!graph.may_reach(step("n"), step("b")));
@@ -91,7 +91,7 @@ fn a_long_chain_does_not_overflow_the_stack() {
 }
 
 #[test]
-fn loops_nested_too_deeply_are_refused() {
+fn loops_nested_too_deeply_are_rejected() {
     // Step i+1 leads back to step i: each level has its own header.
     let steps = 200_u32;
     let arcs: Vec<Vec<StepIx>> = (0..steps)
@@ -104,7 +104,7 @@ fn loops_nested_too_deeply_are_refused() {
 }
 
 #[test]
-fn many_small_loops_cost_no_more_than_their_steps() {
+fn many_small_loops_are_analyzed_in_linear_time() {
     // 50 000 two-step loops in a row: a pass over all steps for each would take minutes.
     let steps = 100_000_u32;
     let arcs: Vec<Vec<StepIx>> = (0..steps)

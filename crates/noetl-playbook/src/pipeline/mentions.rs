@@ -19,7 +19,7 @@ impl Pipeline {
 
     fn mentioned(&self) -> BTreeSet<Mention> {
         let in_order = !self.skips();
-        let mut found = BTreeSet::new();
+        let mut names = BTreeSet::new();
         for (place, task) in self.tasks.iter().enumerate() {
             let before = [&task.tool.config, &task.tool.input];
             let before = before.into_iter().flat_map(|value| value.templates());
@@ -30,12 +30,12 @@ impl Pipeline {
                     name == "iter" || in_order && self.find(name).is_some_and(|label| label < ran)
                 };
                 let free = template.mentions().iter().filter(|mention| !bound(&mention.name));
-                found.extend(free.cloned());
+                names.extend(free.cloned());
             };
             before.for_each(|template| add(template, place));
             after.for_each(|template| add(template, place + 1));
         }
-        found
+        names
     }
 
     /// Returns `true` if a jump can skip a task that has not run.

@@ -12,8 +12,8 @@ pub fn select(data: &mut Value, selections: &[Selection]) {
     let picked: Vec<(String, Value)> = selections
         .iter()
         .filter_map(|selection| {
-            let found = selection.path.iter().try_fold(&*data, |value, key| step(value, key));
-            Some((selection.name.to_string(), found?.clone()))
+            let selected = selection.path.iter().try_fold(&*data, |value, key| step(value, key));
+            Some((selection.name.to_string(), selected?.clone()))
         })
         .collect();
     if let Value::Object(map) = data {

@@ -161,7 +161,7 @@ fn seconds(
         Some((seconds, value)) if seconds < 0.0 => {
             Err(RuleError::value(key.to_owned(), &value, "a number of seconds from 0"))
         }
-        found => Ok(found.map(|(seconds, _)| seconds)),
+        valid => Ok(valid.map(|(seconds, _)| seconds)),
     }
 }
 

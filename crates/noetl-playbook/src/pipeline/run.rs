@@ -160,11 +160,11 @@ impl PipelineRun {
     }
 
     /// Provides a requested value, or the reason that it cannot be read.
-    pub fn supply(&mut self, place: &ValueRef, found: Result<Data, String>) {
+    pub fn supply(&mut self, place: &ValueRef, loaded_value: Result<Data, String>) {
         // Drop the old `ValueLoader`, which shares `loaded`, so that `make_mut` does not copy it.
         self.scope.reach = ValueLoader::default();
         let loaded = Arc::make_mut(&mut self.loaded);
-        match (place, found) {
+        match (place, loaded_value) {
             (ValueRef::Blob(reference), Ok(value)) => {
                 loaded.insert_blob(reference.digest.clone(), value);
             }
@@ -347,7 +347,7 @@ impl PipelineRun {
         let drawn = self.scope.entropy.position();
         self.scope.reach = ValueLoader::new(self.loaded.clone());
         let task = &self.pipeline.tasks[self.at];
-        let found = what(task, &self.scope);
+        let result = what(task, &self.scope);
         let needed = self.scope.reach.needed();
         if !needed.is_empty() {
             self.scope.entropy.rewind(drawn);
@@ -366,7 +366,7 @@ impl PipelineRun {
             let message = format!("task '{}': a value it names cannot be read: {lost}", task.label);
             return Err(StageStop::Fail(Failure::new(FailureKind::TemplateError, message)));
         }
-        found.map_err(|trouble| {
+        result.map_err(|trouble| {
             let message = format!("task '{}', {}: {}", task.label, trouble.key, trouble.message);
             let failure = Failure::new(FailureKind::TemplateError, message);
             StageStop::Fail(failure.with_details(trouble.details(&task.label)))

@@ -17,8 +17,8 @@ pub fn earlier_key(segment: usize) -> String {
 pub fn earlier_blob(scope: &CommandScope, segment: usize) -> Option<&Arc<BlobRef>> {
     let key = earlier_key(segment);
     let mut blobs = scope.blobs.iter();
-    let found = blobs.find(|blob| blob.among == ScopePart::Earlier && *blob.name == *key);
-    found.map(|blob| &blob.reference)
+    let earlier = blobs.find(|blob| blob.among == ScopePart::Earlier && *blob.name == *key);
+    earlier.map(|blob| &blob.reference)
 }
 
 /// Returns the results of all earlier tasks, in the order they ran. `answers` contains one result

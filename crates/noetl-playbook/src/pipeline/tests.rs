@@ -1,4 +1,4 @@
-//! Tests by theme.
+//! Tests of the pipeline interpreter.
 
 mod blobs;
 mod ends;
@@ -43,31 +43,31 @@ fn transcript(
 ) -> (Vec<String>, PipelineEnd) {
     let mut run = PipelineRun::new(pipeline(tasks), scope);
     let mut answers = answers.into_iter();
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     loop {
         match run.turn() {
             PipelineRequest::Call(call) => {
                 let mut line = format!("{}#{}", call.label, call.attempt);
-                for given in [&call.config, &call.input] {
-                    if !given.is_empty() {
-                        line = format!("{line} {}", Value::Object(given.clone()));
+                for map in [&call.config, &call.input] {
+                    if !map.is_empty() {
+                        line = format!("{line} {}", Value::Object(map.clone()));
                     }
                 }
-                said.push(line);
+                lines.push(line);
                 run.answered(answers.next().expect("an answer for every call"), 5);
             }
-            PipelineRequest::Pause { seconds } => said.push(format!("pause {seconds}")),
+            PipelineRequest::Pause { seconds } => lines.push(format!("pause {seconds}")),
             PipelineRequest::Need(places) => panic!("nothing is away: {places:?}"),
             PipelineRequest::Secrets(names) => panic!("nobody has secrets: {names:?}"),
             PipelineRequest::Done(end) => {
                 assert_eq!(answers.len(), 0, "all answers were asked for");
-                return (said, *end);
+                return (lines, *end);
             }
         }
     }
 }
 
-/// The failure a pipeline ended with.
+/// Returns the failure of a pipeline.
 #[track_caller]
 fn failure(end: PipelineEnd) -> Failure {
     end.outcome.expect_err("the pipeline failed")

@@ -50,8 +50,8 @@ pub fn zone_names() -> Vec<String> {
 
 /// Returns the first run time after `after`, or `None` if there is none within a few years.
 pub(super) fn after(cron: &Cron, zone: &Zone, after: Timestamp) -> Option<Timestamp> {
-    let found = first_after(cron, &zone.rules, after.to_jiff()?)?;
-    Some(Timestamp::from_micros(found.as_microsecond()))
+    let first = first_after(cron, &zone.rules, after.to_jiff()?)?;
+    Some(Timestamp::from_micros(first.as_microsecond()))
 }
 
 fn first_after(cron: &Cron, rules: &TimeZone, after: Instant) -> Option<Instant> {
@@ -109,21 +109,21 @@ fn instants(cron: &Cron, rules: &TimeZone, shown: DateTime) -> Option<Option<Sho
 mod tests {
     use super::*;
 
-    /// The first times after an instant, in UTC.
+    /// Returns the first times after an instant, in UTC.
     fn times(expression: &str, zone: &str, from: &str, count: usize) -> Vec<String> {
         let cron = Cron::read(expression).expect("an expression");
         let zone = Zone::named(zone).expect("a zone");
         let mut at: Timestamp = from.parse().expect("a time");
-        let mut found = Vec::new();
+        let mut times = Vec::new();
         for _ in 0..count {
             at = after(&cron, &zone, at).expect("a time");
-            found.push(at.to_string());
+            times.push(at.to_string());
         }
-        found
+        times
     }
 
     #[test]
-    fn plain_times_are_as_clocks_show_them() {
+    fn runs_follow_the_local_time_of_the_zone() {
         assert_eq!(
             times("*/15 9-10 * * mon-fri", "UTC", "2026-01-02T10:44:59Z", 3),
             ["2026-01-02T10:45:00Z", "2026-01-05T09:00:00Z", "2026-01-05T09:15:00Z"]
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_left_out_is_taken_when_clocks_are_put_forward() {
+    fn a_skipped_local_time_runs_when_the_clock_moves_forward() {
         // Berlin: on 29 March 2026 02:00 is followed by 03:00, at 01:00 UTC.
         assert_eq!(
             times("30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z", 3),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_shown_twice_counts_once_unless_every_hour_does() {
+    fn a_repeated_local_time_runs_once_unless_the_schedule_runs_every_hour() {
         // Berlin: on 25 October 2026 03:00 is followed by 02:00, at 01:00 UTC.
         assert_eq!(
             times("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_that_is_left_out_altogether_loses_no_run() {
+    fn a_skipped_day_loses_no_run() {
         // Samoa had no 30 December 2011.
         assert_eq!(
             times("0 12 * * *", "Pacific/Apia", "2011-12-29T22:30:00Z", 2),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_29th_of_february_and_the_last_day_are_found() {
+    fn the_29th_of_february_and_the_last_day_of_a_month_are_supported() {
         assert_eq!(
             times("0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", 2),
             ["2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z"]
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_known_by_its_name_alone() {
+    fn only_names_of_time_zones_are_accepted() {
         assert_eq!(
             Zone::named("europe/berlin").map(|zone| zone.name().to_owned()).as_deref(),
             Some("Europe/Berlin")

@@ -95,9 +95,9 @@ impl Cron {
             last_day,
             months: field("month", months, 1..=12, &MONTHS, false)?,
             weekdays: {
-                let found = field("day of the week", weekdays, 0..=7, &WEEKDAYS, true)?;
+                let bits = field("day of the week", weekdays, 0..=7, &WEEKDAYS, true)?;
                 // Sunday is both 0 and 7.
-                (found | found >> 7) & 0x7f
+                (bits | bits >> 7) & 0x7f
             },
             any_day: is_any(days),
             any_weekday: is_any(weekdays),
@@ -200,9 +200,9 @@ fn field(
         let first = if *bounds.start() == 1 { 1 } else { 0 };
         let named = named.and_then(|at| u32::try_from(at).ok()).map(|at| at + first);
         let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let found = named.or_else(|| text.parse().ok().filter(|_| is_plain));
-        let found = found.ok_or_else(|| wrong(part, "is not understood"))?;
-        if bounds.contains(&found) { Ok(found) } else { Err(wrong(part, "is out of range")) }
+        let value = named.or_else(|| text.parse().ok().filter(|_| is_plain));
+        let value = value.ok_or_else(|| wrong(part, "is not understood"))?;
+        if bounds.contains(&value) { Ok(value) } else { Err(wrong(part, "is out of range")) }
     };
     let mut set = 0;
     for part in text.split(',') {
@@ -241,7 +241,7 @@ mod tests {
 
     fn next(text: &str, from: DateTime) -> String {
         let cron = Cron::read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        cron.next_shown(from).map(|found| found.to_string()).unwrap_or_default()
+        cron.next_shown(from).map(|value| value.to_string()).unwrap_or_default()
     }
 
     #[test]
@@ -267,8 +267,8 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_field_is_named() {
-        let said = |text: &str| Cron::read(text).expect_err(text).to_string();
+    fn an_invalid_field_is_reported() {
+        let error = |text: &str| Cron::read(text).expect_err(text).to_string();
         for (text, expected) in [
             ("", "a cron expression has 5 fields, or 6 with seconds; this has 0"),
             ("* * * *", "a cron expression has 5 fields, or 6 with seconds; this has 4"),
@@ -289,7 +289,7 @@ mod tests {
             ("0 0 30 2 *", "no year has a day that '0 0 30 2 *' names"),
             ("@never", "'@never' stands for no expression"),
         ] {
-            assert_eq!(said(text), expected);
+            assert_eq!(error(text), expected);
         }
         let help = Cron::read("* * * * x").expect_err("no day").help;
         assert_eq!(
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_no_panic() {
+    fn the_last_representable_time_does_not_panic() {
         let end = DateTime::MAX;
         assert_eq!(next("0 0 1 1 *", end), "");
     }

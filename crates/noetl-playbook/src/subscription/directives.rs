@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_of_the_map_must_not_be_written_by_a_sender() {
+    fn a_header_value_outside_the_allowed_list_is_ignored_even_if_it_is_mapped() {
         let mapped = "  headers: {directives: [{header: x-route, controls: dispatch.playbook, \
                       allowed: [p/long], map: {short: p/long}}]}\n";
         let route = |value| evaluated(mapped, &[("x-route", value)]).playbook;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_obeys_allowed() {
+    fn a_priority_requires_an_allowed_value() {
         let limited = "  headers: {directives: [{header: x-prio, controls: priority, \
                        allowed: [high], map: {high: fast, urgent: faster}}]}\n";
         let pool = |value| evaluated(limited, &[("x-prio", value)]).pool;
@@ -162,23 +162,23 @@ mod tests {
     }
 
     #[test]
-    fn the_last_value_wins_whatever_the_case_of_its_name() {
-        let found = evaluated(ROUTED, &[("X-KEY", "one"), ("x-key", " two ")]);
-        assert_eq!(found.idempotency_key.as_deref(), Some("two"));
+    fn the_last_value_of_a_header_applies_regardless_of_case() {
+        let directives = evaluated(ROUTED, &[("X-KEY", "one"), ("x-key", " two ")]);
+        assert_eq!(directives.idempotency_key.as_deref(), Some("two"));
         let applied = AppliedDirective {
             header: "x-key".to_owned(),
             controls: "idempotency_key".to_owned(),
             value: "two".to_owned(),
             setting: "two".to_owned(),
         };
-        assert_eq!(found.applied, [applied]);
+        assert_eq!(directives.applied, [applied]);
         let long = "k".repeat(5000);
-        let found = evaluated(ROUTED, &[("x-key", &long)]);
-        assert_eq!(found.idempotency_key, Some(long));
+        let directives = evaluated(ROUTED, &[("x-key", &long)]);
+        assert_eq!(directives.idempotency_key, Some(long));
     }
 
     #[test]
-    fn a_named_pool_beats_a_priority() {
+    fn an_explicit_pool_overrides_a_priority() {
         let pool = |headers: &[(&str, &str)]| evaluated(ROUTED, headers).pool;
         assert_eq!(pool(&[("x-priority", "high")]).as_deref(), Some("fast"));
         assert_eq!(pool(&[("x-priority", "low")]), None);

@@ -124,8 +124,8 @@ fn reject_nul(parts: &Map) -> Result<(), MessageRejection> {
         ("metadata", "metadata"),
         ("ack_id", "delivery ID"),
     ];
-    let found = named.iter().find(|(name, _)| parts.get(*name).is_some_and(holds_nul));
-    match found {
+    let with_nul = named.iter().find(|(name, _)| parts.get(*name).is_some_and(holds_nul));
+    match with_nul {
         Some((_, part)) => Err(MessageRejection::Nul(part)),
         None => Ok(()),
     }

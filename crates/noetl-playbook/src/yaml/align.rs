@@ -126,9 +126,9 @@ impl<'t> Walk<'t> {
                 self.step();
                 self.step() == Some('\'')
             }
-            (_, Some(found)) if found == wanted => self.step().is_some(),
+            (_, Some(actual)) if actual == wanted => self.step().is_some(),
             // A folded line break is a space, and a blank line is a line break.
-            (_, Some(found)) if found.is_whitespace() && wanted.is_whitespace() => {
+            (_, Some(actual)) if actual.is_whitespace() && wanted.is_whitespace() => {
                 self.skip_blank();
                 true
             }

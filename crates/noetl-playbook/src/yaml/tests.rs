@@ -7,18 +7,18 @@ use super::{Node, NodeKind, SourceText, locate, read};
 use crate::diagnostic::SourcePos;
 use crate::diagnostics::Diagnostics;
 
-/// The tree with places as text, or what is wrong.
+/// Returns the tree with positions as text, or the diagnostics.
 fn tree(text: &str) -> String {
     let source = SourceText::new(text);
     let mut findings = Diagnostics::default();
     let node = read(&source, &mut findings);
-    let found = findings.into_sorted();
-    if found.is_empty() {
+    let diagnostics = findings.into_sorted();
+    if diagnostics.is_empty() {
         return show(&node.expect("a node when nothing is wrong"));
     }
-    let lines = found.iter().map(|found| {
-        let help = found.help.as_deref().unwrap_or("none");
-        format!("{found}\n  help: {help}\n")
+    let lines = diagnostics.iter().map(|diagnostic| {
+        let help = diagnostic.help.as_deref().unwrap_or("none");
+        format!("{diagnostic}\n  help: {help}\n")
     });
     lines.collect()
 }
@@ -58,7 +58,7 @@ fn plain_scalars_follow_the_core_schema() {
 }
 
 #[test]
-fn core_tags_are_honoured_and_others_refused() {
+fn core_tags_are_applied_and_others_rejected() {
     assert_snapshot!(tree("[!!str 1, !!int '2', !!float 3, !!bool 'true', !!null '', !!str , ! 4, !!seq [], !!map {}]"), @r#"["1", 2, 3.0f, true, null, "", "4", [], {}]"#);
     assert_snapshot!(tree("[!!int x, !!binary aGk=, !mine 1, !mine {a: b}, !!set {a}]"), @r"
         error[E009] at 1:2: 'x' is tagged !!int but is not one
@@ -93,7 +93,7 @@ fn keys_are_text_and_unique() {
 }
 
 #[test]
-fn anchors_aliases_and_merge_keys_unfold() {
+fn anchors_aliases_and_merge_keys_are_expanded() {
     assert_snapshot!(tree("a: &x [1, &y {b: 2}]\nc: *x\nd: *y\n"), @"{a: [1, {b: 2}], c: [1, {b: 2}], d: {b: 2}}");
     assert_snapshot!(tree("base: &b {x: 1, y: 2}\nmore: &m {y: 3, z: 4}\nuse: {<<: [*b, *m], x: 0}\none: {<<: *b}\n"), @"{base: {x: 1, y: 2}, more: {y: 3, z: 4}, use: {x: 0, y: 2, z: 4}, one: {x: 1, y: 2}}");
     assert_snapshot!(tree("a: {<<: 5}"), @r"
@@ -111,7 +111,7 @@ fn anchors_aliases_and_merge_keys_unfold() {
 }
 
 #[test]
-fn an_alias_bomb_is_refused() {
+fn an_alias_bomb_is_rejected() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..10 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -124,7 +124,7 @@ fn an_alias_bomb_is_refused() {
 }
 
 #[test]
-fn a_long_text_repeated_is_an_alias_bomb_too() {
+fn many_aliases_of_a_long_text_are_rejected() {
     let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 200].join(", "));
     assert_snapshot!(tree(&text), @r"
         error[E007] at 2:673: aliases unfold to more than 200000 values or 16777216 bytes
@@ -133,7 +133,7 @@ fn a_long_text_repeated_is_an_alias_bomb_too() {
 }
 
 #[test]
-fn nesting_is_limited_also_through_aliases() {
+fn nesting_is_limited_even_through_aliases() {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     assert_eq!(tree(&nested(64)), nested(64));
     assert_snapshot!(tree(&nested(65)), @r"
@@ -162,7 +162,7 @@ fn size_and_number_of_values_are_limited() {
 }
 
 #[test]
-fn a_file_holds_exactly_one_document() {
+fn a_file_contains_exactly_one_document() {
     assert_snapshot!(tree(""), @r"
         error[E000] at 1:1: the document is empty
           help: a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'
@@ -183,7 +183,7 @@ fn a_file_holds_exactly_one_document() {
 }
 
 #[test]
-fn broken_syntax_is_reported_where_it_breaks() {
+fn invalid_syntax_is_reported_at_its_position() {
     assert_snapshot!(tree("a:\n\tb: 1\n"), @r"
         error[E000] at 2:1: this is not valid YAML: tabs disallowed within this context (block indentation)
           help: indent with spaces; YAML allows no tabs there
@@ -211,7 +211,7 @@ fn broken_syntax_is_reported_where_it_breaks() {
 }
 
 #[test]
-fn a_template_without_quotes_is_named_as_such() {
+fn an_unquoted_template_is_reported_as_such() {
     assert_snapshot!(tree("a: {{ workload.x }}\n"), @r#"
         error[E009] at 1:4: a value that begins with a template must be in quotes
           help: write "{{ workload.x }}"
@@ -240,7 +240,7 @@ fn columns_count_characters_from_one() {
     assert_eq!(list.items().expect("a list")[1].at, SourcePos { line: 1, column: 18 });
 }
 
-/// The character that `locate` finds for every mark `@` of the value under `a`.
+/// Returns the position that `locate` reports for every `@` in the value of `a`.
 fn located(text: &str) -> String {
     let source = SourceText::new(text);
     let node = read(&source, &mut Diagnostics::default()).expect("valid");
@@ -248,20 +248,20 @@ fn located(text: &str) -> String {
     let NodeKind::Text(content, style) = &value.kind else {
         panic!("not text");
     };
-    let mut found = Vec::new();
+    let mut positions = Vec::new();
     for (line, content_line) in content.split('\n').enumerate() {
         for (column, _) in content_line.chars().enumerate().filter(|(_, c)| *c == '@') {
             let place = locate(&source, value.at, (content, *style), (line + 1, column + 1));
             let there = source.rest(place).chars().next();
             assert_eq!(there, Some('@'), "{}:{} in {text:?}", place.line, place.column);
-            found.push(format!("{}:{}", place.line, place.column));
+            positions.push(format!("{}:{}", place.line, place.column));
         }
     }
-    found.join(" ")
+    positions.join(" ")
 }
 
 #[test]
-fn positions_inside_texts_map_to_the_file() {
+fn positions_inside_scalars_map_to_the_file() {
     assert_eq!(located("a: x @ y @\n"), "1:6 1:10");
     assert_eq!(located("a: 'é '' @'\n"), "1:10");
     assert_eq!(located("a: \"\\\"\\u00e9\\n @\"\n"), "1:16");

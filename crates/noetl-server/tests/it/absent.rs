@@ -46,7 +46,7 @@ async fn unsupported_routes_name_an_alternative() {
 }
 
 #[tokio::test]
-async fn a_token_is_a_session() {
+async fn session_validation_accepts_an_access_token() {
     let app = TestApp::start(0).await;
     let request =
         TokenRequest { name: "gateway".into(), role: Role::Operator, lasts: None, pool: None };

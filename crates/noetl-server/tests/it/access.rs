@@ -17,7 +17,7 @@ async fn seen(ask: Ask<'_>) -> String {
 }
 
 #[tokio::test]
-async fn a_host_that_is_not_this_machine_is_refused() {
+async fn a_host_header_of_another_machine_is_refused() {
     let app = TestApp::start(0).await;
     assert_snapshot!(get(&app, "/health").header("host", "evil.example").shown().await, @r#"
     403
@@ -39,7 +39,7 @@ async fn a_host_that_is_not_this_machine_is_refused() {
 }
 
 #[tokio::test]
-async fn any_host_is_accepted_if_the_operator_permits_it() {
+async fn any_host_header_is_accepted_if_the_operator_permits_it() {
     let options = Options { allow_any_host: true, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     assert_eq!(get(&app, "/health").header("host", "noetl.example").answer().await.0, 200);
@@ -59,7 +59,7 @@ fn preflight<'a>(app: &'a TestApp, page: &str) -> Ask<'a> {
 }
 
 #[tokio::test]
-async fn a_page_on_another_local_port_is_one_of_another_origin() {
+async fn a_page_on_another_local_port_has_another_origin() {
     let page = "http://localhost:3000";
     let app = TestApp::start(0).await;
     let seen_here = seen(get(&app, "/health").header("origin", page)).await;

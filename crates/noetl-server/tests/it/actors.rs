@@ -40,8 +40,8 @@ async fn the_audit_names_the_token_of_every_action() {
     for (action, body) in
         [("cancel", json!({"reason": "enough"})), ("retry", json!({})), ("fork", json!({}))]
     {
-        let (status, said) = post(&of(action), body).await;
-        assert_eq!(status, 200, "{action}: {said}");
+        let (status, response) = post(&of(action), body).await;
+        assert_eq!(status, 200, "{action}: {response}");
     }
     assert_eq!(post(&of("answers/1"), json!({"token": "t"})).await.0, 409, "nothing waits");
     assert_eq!(post("/api/catalog/delete", json!({"path": "tests/greet"})).await.0, 200);
@@ -101,7 +101,7 @@ pub(crate) async fn named(app: &TestApp, id: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_event_of_an_action_names_the_token_that_asked_for_it() {
+async fn events_of_an_action_name_the_token_of_the_caller() {
     let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options);
     let app = app.encryption_key(EncryptionKey::generate()).start().await;

@@ -1,4 +1,4 @@
-//! What the tests share: asking, and answers with ids and times taken out.
+//! Helpers shared by the tests: requests, and responses with IDs and times masked.
 
 use std::sync::LazyLock;
 
@@ -68,9 +68,9 @@ pub(crate) fn ask<'a>(app: &'a TestApp, method: Method, path: &str) -> Ask<'a> {
     Ask { app, request: http().request(method, format!("{}{path}", app.base)) }
 }
 
-/// What asks. There is one, since making one reads every certificate of the machine; it keeps no
-/// connection, so that tests on runtimes of their own can share it. An app's typed client has to be
-/// made before, which sets up what this needs.
+/// Returns the shared HTTP client: creating one reads every certificate of the machine. It keeps no
+/// idle connections, so that tests on different runtimes can share it. Create the app's typed
+/// client first, because it initializes TLS.
 pub(crate) fn http() -> &'static reqwest::Client {
     static HTTP: LazyLock<reqwest::Client> = LazyLock::new(|| {
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
@@ -103,7 +103,7 @@ impl Ask<'_> {
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    /// Status and body as text for a snapshot, with what differs from run to run taken out.
+    /// Formats status and body for a snapshot, with varying values masked.
     pub(crate) async fn shown(self) -> String {
         let base = self.app.base.clone();
         let (status, body) = self.answer().await;
@@ -163,7 +163,7 @@ fn without_ids(text: &str) -> String {
         .collect()
 }
 
-/// The trace of whoever starts the greeting playbook.
+/// Trace of the caller that starts the greeting playbook.
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// Registers the greeting playbook and starts it.
@@ -195,7 +195,7 @@ pub(crate) async fn register(app: &TestApp, content: &str) -> (u16, Value) {
     post(app, "/api/catalog/register", body).answer().await
 }
 
-/// Says something about an execution's open command, as a worker does.
+/// Reports an event of an execution's open command, as a worker does.
 pub(crate) async fn report(app: &TestApp, execution: i64, step: &str, event_type: &str) {
     let command = open_command(app, execution).await;
     let event = serde_json::json!({

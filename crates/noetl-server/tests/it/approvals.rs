@@ -43,7 +43,7 @@ async fn waiting(app: &TestApp, query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn pending_approvals_are_listed_with_the_data_for_an_answer() {
+async fn pending_approvals_are_listed_with_the_data_needed_to_answer() {
     let app = TestApp::start(2).await;
     let id = asking(&app, "cake").await;
     let shown = get(&app, "/api/approvals").shown().await;
@@ -91,7 +91,7 @@ async fn pending_approvals_are_listed_with_the_data_for_an_answer() {
 }
 
 #[tokio::test]
-async fn a_long_list_continues_after_its_last_page() {
+async fn a_long_list_is_paged() {
     let app = TestApp::start(0).await;
     for what in ["cake", "bread"] {
         asking(&app, what).await;
@@ -147,21 +147,21 @@ async fn another_tenant_sees_neither_approvals_nor_workers() {
 async fn the_load_of_a_worker_counts_its_leased_commands() {
     let app = TestApp::start(0).await;
     let (first, second) = (started(&app).await, started(&app).await);
-    // What the control plane waits for itself is nobody's load.
+    // Approvals don't count as load of a worker.
     asking(&app, "cake").await;
     let load = async || get(&app, "/api/worker/load").answer().await.1;
     assert_eq!(load().await, json!({"workers": [], "complete": true}));
     for id in [first, second] {
         report(&app, id, "start", "command.started").await;
     }
-    let said = load().await;
+    let load_of_worker = load().await;
     assert_eq!(
-        (&said["workers"][0]["worker"], &said["workers"][0]["held"]),
+        (&load_of_worker["workers"][0]["worker"], &load_of_worker["workers"][0]["held"]),
         (&"w".into(), &2.into())
     );
-    assert_eq!(said["workers"].as_array().map(Vec::len), Some(1));
-    for said in ["call.done", "command.completed"] {
-        report(&app, first, "start", said).await;
+    assert_eq!(load_of_worker["workers"].as_array().map(Vec::len), Some(1));
+    for event_type in ["call.done", "command.completed"] {
+        report(&app, first, "start", event_type).await;
     }
     assert_eq!(load().await["workers"][0]["held"], 1);
     app.close().await;

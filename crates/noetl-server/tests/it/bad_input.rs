@@ -1,8 +1,8 @@
-//! Every route with every kind of bad input: the answer is one the document names, is JSON with a code
-//! and a sentence of a sensible length, is never 500, and changes nothing.
+//! Every route with every kind of bad input: the response is documented, is JSON with a code and a
+//! message of bounded length, is never 500, and the request changes nothing.
 //!
-//! What is sent follows from the document, so a route or a field that is new is walked, too. The
-//! answers are kept beside this file, by group: a status or a code that changes is seen there.
+//! The requests are generated from the document, so new routes and fields are covered. Snapshots of
+//! the responses, by group, show each change of a status or code.
 
 mod document;
 mod kinds;
@@ -21,13 +21,13 @@ use reqwest::{Client, Response};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use self::document::{Operation, Whole};
-use self::kinds::{Kind, Kinds, Sent};
+use self::document::{OpenApi, Operation};
+use self::kinds::{Kind, Kinds, RequestParts};
 use self::state::Database;
 use crate::api::{GREET, TOKEN, get, open_command, register, started};
 use crate::stores::key;
 
-/// The longest sentence an error may have: nobody is told their own megabyte.
+/// Maximum length of an error message, so that errors don't echo large inputs.
 const SENTENCE_MAX: usize = 4096;
 
 /// The groups of operations, each with a test.
@@ -47,7 +47,7 @@ const GROUPS: [&str; 9] = [
 struct World {
     app: TestApp,
     http: Client,
-    /// What is looked at for changes, where that is possible.
+    /// The database to check for changes, if the store has one.
     database: Option<Database>,
     /// An execution with an open command.
     execution: i64,
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// What stands for something, by the name of a parameter or a field.
+    /// Returns a valid value for a parameter or a field, by its name.
     fn good(&self, path: &str, name: &str) -> String {
         match name {
             "id" if path.contains("suites") || path.contains("tokens") => "nobody".to_owned(),
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    async fn send(&self, operation: &Operation, sent: Sent) -> Response {
+    async fn send(&self, operation: &Operation, sent: RequestParts) -> Response {
         let url = format!("{}{}", self.app.base, sent.path.unwrap_or_default());
         let mut request = self.http.request(operation.verb.clone(), url);
         if operation.is_internal {
@@ -113,15 +113,15 @@ impl World {
     /// The operations of a group.
     async fn operations(&self, tag: &str) -> Vec<Operation> {
         let (_, document) = get(&self.app, "/api/openapi.json").answer().await;
-        let operations = Whole(document).operations(tag);
+        let operations = OpenApi(document).operations(tag);
         assert!(!operations.is_empty(), "no operations of {tag}");
         operations
     }
 }
 
-/// What is wrong with an answer to bad input, if anything is.
+/// Returns the violation of a response to bad input, if any.
 fn trouble(operation: &Operation, status: u16, body: &[u8]) -> Option<String> {
-    // The store is there, so 503 is as wrong as 500; 501 says that something is not built.
+    // The store is available, so 503 is as wrong as 500; 501 is an unsupported feature.
     if status >= 500 && status != 501 {
         return Some(format!("{status}: {}", String::from_utf8_lossy(body)));
     }
@@ -140,8 +140,8 @@ fn trouble(operation: &Operation, status: u16, body: &[u8]) -> Option<String> {
     if message.is_empty() || message.len() > SENTENCE_MAX {
         return Some(format!("a sentence of {} bytes", message.len()));
     }
-    let found = body["diagnostics"].as_array().into_iter().flatten();
-    let longest = found.map(|found| found.to_string().len()).max().unwrap_or_default();
+    let entries = body["diagnostics"].as_array().into_iter().flatten();
+    let longest = entries.map(|entry| entry.to_string().len()).max().unwrap_or_default();
     (longest > 3 * SENTENCE_MAX).then(|| format!("a finding of {longest} bytes"))
 }
 
@@ -195,7 +195,7 @@ fn none_is_wrong(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} answers are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Walks the operations of a group, and compares what came back with what is kept.
+/// Tests the operations of a group, and compares the responses with the snapshot.
 async fn group(tag: &str) {
     let directory = TempDir::new().expect("a directory");
     let file = directory.path().join("noetl.db");
@@ -247,7 +247,7 @@ macro_rules! on_postgres {
             )*
 
             #[test]
-            fn in_any_group() {
+            fn the_tests_on_postgres_cover_every_group() {
                 assert_eq!(super::GROUPS, [$(stringify!($tag)),*]);
             }
         }
@@ -302,10 +302,10 @@ async fn internal_routes_refuse_bad_input() {
 }
 
 #[tokio::test]
-async fn every_operation_is_in_a_group_that_is_walked() {
+async fn every_operation_belongs_to_a_tested_group() {
     let app = TestApp::start(0).await;
     let (_, document) = get(&app, "/api/openapi.json").answer().await;
-    let whole = Whole(document);
+    let whole = OpenApi(document);
     let count: usize = GROUPS.iter().map(|tag| whole.operations(tag).len()).sum();
     assert_eq!(count, whole.count());
     app.close().await;

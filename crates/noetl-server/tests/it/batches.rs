@@ -18,7 +18,7 @@ async fn batch(app: &TestApp, items: Value) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn each_item_is_started_or_has_a_reason() {
+async fn each_item_of_a_batch_starts_or_gets_an_error() {
     let app = registered().await;
     let body = json!({"executions": [
         {"path": "tests/greet"},
@@ -87,7 +87,7 @@ async fn each_item_is_started_or_has_a_reason() {
 }
 
 #[tokio::test]
-async fn a_thousand_are_started_and_no_more() {
+async fn a_batch_starts_at_most_a_thousand_executions() {
     let app = registered().await;
     let item = json!({"path": "tests/greet"});
     let (status, answer) = batch(&app, Value::Array(vec![item.clone(); 1000])).await;
@@ -107,7 +107,7 @@ async fn a_thousand_are_started_and_no_more() {
 }
 
 #[tokio::test]
-async fn of_one_key_the_first_item_starts() {
+async fn the_first_item_of_a_dedup_key_starts() {
     let app = registered().await;
     let items: Vec<Value> = (0..100)
         .map(|number| json!({"path": "tests/greet", "dedup": {"key": format!("k{}", number % 10)}}))

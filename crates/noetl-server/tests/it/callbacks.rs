@@ -38,7 +38,7 @@ async fn current(app: &TestApp, id: i64) -> Value {
 }
 
 #[tokio::test]
-async fn a_step_that_waits_for_its_container_continues() {
+async fn a_container_callback_completes_the_waiting_step() {
     let app = system_app().await;
     let (id, command) = begun(&app).await;
     say(&app, id, "command.completed", command, "success").await;
@@ -64,13 +64,13 @@ async fn a_step_that_waits_for_its_container_continues() {
         "noetl_container_callback_total{state=\"succeeded\"} 2",
         "noetl_container_callback_stale_total{state=\"succeeded\"} 1",
     ] {
-        assert!(page.lines().any(|found| found == line), "{line}");
+        assert!(page.lines().any(|rendered| rendered == line), "{line}");
     }
     app.close().await;
 }
 
 #[tokio::test]
-async fn a_container_that_ends_before_its_worker_reports_it_is_not_lost() {
+async fn a_container_callback_before_the_worker_report_is_not_lost() {
     let app = system_app().await;
     let (id, command) = begun(&app).await;
     let (code, answer) =
@@ -82,7 +82,7 @@ async fn a_container_that_ends_before_its_worker_reports_it_is_not_lost() {
 }
 
 #[tokio::test]
-async fn a_container_that_fails_fails_its_step() {
+async fn a_failed_container_fails_its_step() {
     let app = system_app().await;
     let (id, command) = begun(&app).await;
     say(&app, id, "command.completed", command, "success").await;

@@ -36,17 +36,17 @@ async fn a_playbook_in_base64_is_the_same_playbook() {
 }
 
 #[tokio::test]
-async fn a_playbook_with_errors_is_refused_with_every_error_named() {
+async fn a_playbook_with_errors_is_refused_with_every_error() {
     let app = TestApp::start(0).await;
     let wrong =
         GREET.replace("kind: noop", "kind: noob").replace("    - step: end\n", "    - step: edn\n");
     let (status, body) = register(&app, &wrong).await;
     assert_eq!(status, 422, "{body}");
     assert_eq!(body["code"], "invalid_document");
-    let found = body["diagnostics"].as_array().expect("findings");
-    assert!(found.len() >= 2, "{body}");
+    let diagnostics = body["diagnostics"].as_array().expect("findings");
+    assert!(diagnostics.len() >= 2, "{body}");
     for field in ["severity", "code", "line", "column", "path", "message", "help"] {
-        assert!(found[0].get(field).is_some(), "{field}: {body}");
+        assert!(diagnostics[0].get(field).is_some(), "{field}: {body}");
     }
     let forced = serde_json::json!({ "content": wrong }).to_string();
     let (status, body) = post(&app, "/api/catalog/register?force=true", forced).answer().await;
@@ -68,7 +68,7 @@ async fn documents_that_are_not_yaml_are_rejected() {
 }
 
 #[tokio::test]
-async fn documents_are_listed_whatever_the_case_of_their_kind() {
+async fn documents_are_listed_by_kind_ignoring_case() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     for body in ["", "{}", r#"{"resource_type":"Playbook"}"#, r#"{"resource_type":"playbook"}"#] {

@@ -12,7 +12,7 @@ async fn app() -> TestApp {
 }
 
 #[tokio::test]
-async fn without_a_body_the_defaults_hold() {
+async fn a_purge_without_a_body_uses_the_defaults() {
     let app = app().await;
     finished(&app).await;
     let bare = ask(&app, Method::POST, PURGE).header("authorization", &format!("Bearer {TOKEN}"));
@@ -50,7 +50,7 @@ async fn a_number_out_of_range_is_rejected_without_effect() {
 }
 
 #[tokio::test]
-async fn running_executions_are_not_cleaned_up_and_are_named() {
+async fn running_executions_are_not_cleaned_up_but_reported() {
     let app = TestApp::builder().slots(0).internal_token(TOKEN).start().await;
     let id = started(&app).await;
     let body = r#"{"event_retention_days":1,"dry_run":true}"#;
@@ -59,12 +59,12 @@ async fn running_executions_are_not_cleaned_up_and_are_named() {
         (status, &answer["dry_run"], &answer["events_purged"]),
         (200, &json!(true), &json!(0))
     );
-    let kept = &answer["kept"][0];
+    let retained = &answer["kept"][0];
     assert!(
-        kept["partition"].as_str().is_some_and(|name| name.starts_with("event_20")),
+        retained["partition"].as_str().is_some_and(|name| name.starts_with("event_20")),
         "{answer}"
     );
-    assert!(kept["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{answer}");
+    assert!(retained["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{answer}");
     assert_eq!(get(&app, &format!("/api/executions/{id}")).answer().await.0, 200);
     app.close().await;
 }

@@ -124,7 +124,7 @@ async fn a_command_is_claimed_by_one_worker() {
 }
 
 #[tokio::test]
-async fn a_remote_worker_drives_an_execution_to_its_end() {
+async fn a_remote_worker_completes_an_execution() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let say = async |event_type: &str, status: &str, command: i64, mut context: Value| {
@@ -173,7 +173,7 @@ async fn commands_of_a_cancelled_execution_cannot_be_claimed() {
 }
 
 #[tokio::test]
-async fn of_two_hundred_claims_at_once_one_is_granted() {
+async fn one_of_two_hundred_concurrent_claims_succeeds() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let path = format!("/api/commands/{}/claim", open_command(&app, id).await);
@@ -199,7 +199,7 @@ async fn of_two_hundred_claims_at_once_one_is_granted() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_sent_a_hundred_times_is_kept_once() {
+async fn an_event_sent_a_hundred_times_is_stored_once() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
@@ -211,13 +211,13 @@ async fn an_event_that_is_sent_a_hundred_times_is_kept_once() {
         "context": {"command_id": command}, "worker_id": "w",
     });
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let said = (0..100).map(|_| {
+    let requests = (0..100).map(|_| {
         http.post(format!("{}/api/events", app.base))
             .header("content-type", "application/json")
             .body(body.to_string())
             .send()
     });
-    for answer in join_all(said).await {
+    for answer in join_all(requests).await {
         let answer: Value = answer.expect("an answer").json().await.expect("JSON");
         assert_eq!(answer["event_id"], json!(event), "{answer}");
     }

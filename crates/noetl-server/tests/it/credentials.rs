@@ -17,7 +17,7 @@ async fn delete(app: &TestApp, identifier: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_credential_is_kept_replaced_read_and_removed() {
+async fn a_credential_is_stored_replaced_read_and_removed() {
     on_every_store(async |app| {
         let (status, first) = put(
             app,
@@ -87,14 +87,14 @@ async fn a_credential_is_kept_replaced_read_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_that_is_too_short_to_be_recognised_is_kept_and_warned_of() {
+async fn a_secret_too_short_to_be_redacted_is_stored_with_a_warning() {
     let app = app().await;
     let data = json!({"user": "u", "password": "short", "token": "long enough"});
-    let (status, kept) = put(&app, json!({"name": "a", "type": "basic", "data": data})).await;
+    let (status, stored) = put(&app, json!({"name": "a", "type": "basic", "data": data})).await;
     assert_eq!(status, 200);
     let expected = "'password' is shorter than 8 characters, so it is not recognised and replaced \
                     when it turns up in results or messages";
-    assert_eq!(kept["warnings"], json!([expected]));
+    assert_eq!(stored["warnings"], json!([expected]));
     let (_, read) = get(&app, "/api/credentials/a?include_data=true").answer().await;
     assert_eq!((&read["data"], read.get("warnings")), (&data, None));
     app.close().await;
@@ -123,8 +123,8 @@ async fn credentials_are_listed_by_type_and_text() {
             let (status, body) = get(app, &format!("/api/credentials{query}")).answer().await;
             assert_eq!(status, 200, "{query}");
             let items = body["items"].as_array().expect("a list");
-            let found: Vec<&str> = items.iter().filter_map(|item| item["name"].as_str()).collect();
-            assert_eq!((found, &body["filter"]), (names, &filter), "{query}");
+            let listed: Vec<&str> = items.iter().filter_map(|item| item["name"].as_str()).collect();
+            assert_eq!((listed, &body["filter"]), (names, &filter), "{query}");
             assert!(items.iter().all(|item| item.get("data").is_none()), "{query}");
         }
     })
@@ -132,7 +132,7 @@ async fn credentials_are_listed_by_type_and_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_number_is_an_id_first_and_then_a_name() {
+async fn a_number_is_looked_up_as_an_id_before_a_name() {
     on_every_store(async |app| {
         let (_, first) = put(app, json!({"name": "a", "type": "t", "data": 1})).await;
         let id = first["id"].as_str().expect("an id");
@@ -162,8 +162,8 @@ async fn invalid_credentials_are_rejected() {
         (r#"{"name":"a","type":"t","data":1,"tags":"x"}"#, 422),
         (r#"{"name":"a\u0000","type":"t","data":1}"#, 422),
     ] {
-        let (found, answer) = post(&app, "/api/credentials", body).answer().await;
-        assert_eq!(found, status, "{body}: {answer}");
+        let (actual, answer) = post(&app, "/api/credentials", body).answer().await;
+        assert_eq!(actual, status, "{body}: {answer}");
         assert!(answer["error"].is_string(), "{body}: {answer}");
     }
     let untyped = ask(&app, Method::POST, "/api/credentials").body("{}");
@@ -181,15 +181,15 @@ async fn invalid_credentials_are_rejected() {
       "message": "Credential 'nope' not found"
     }
     "#);
-    let (status, kept) = put(&app, json!({"name": "a/b", "type": "t", "data": null})).await;
-    assert_eq!(status, 200, "{kept}");
+    let (status, stored) = put(&app, json!({"name": "a/b", "type": "t", "data": null})).await;
+    assert_eq!(status, 200, "{stored}");
     let (_, read) = get(&app, "/api/credentials/a%2Fb?include_data=true").answer().await;
     assert_eq!(read.get("data"), Some(&Value::Null), "{read}");
     app.close().await;
 }
 
 #[tokio::test]
-async fn without_a_key_nothing_is_kept_and_names_are_still_listed() {
+async fn credentials_without_an_encryption_key_are_listed_but_not_stored() {
     let app = TestApp::start(0).await;
     let (status, body) = put(&app, json!({"name": "a", "type": "t", "data": 1})).await;
     assert_eq!((status, &body["code"]), (503, &"no_encryption_key".into()), "{body}");
@@ -216,8 +216,8 @@ async fn credentials_encrypted_under_another_key_are_not_shown() {
 #[tokio::test]
 async fn responses_with_secrets_are_not_cached() {
     let app = app().await;
-    let kept = r#"{"name":"pg","type":"postgres","data":{"password":"s3cret"}}"#;
-    assert_eq!(post(&app, "/api/credentials", kept).answer().await.0, 200);
+    let credential = r#"{"name":"pg","type":"postgres","data":{"password":"s3cret"}}"#;
+    assert_eq!(post(&app, "/api/credentials", credential).answer().await.0, 200);
     let token = r#"{"name":"ci","role":"viewer"}"#;
     for (asked, secret) in [
         (get(&app, "/api/credentials/pg?include_data=true"), "s3cret"),

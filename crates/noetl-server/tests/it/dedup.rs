@@ -36,7 +36,7 @@ async fn the_same_key_starts_one_execution() {
 }
 
 #[tokio::test]
-async fn many_at_once_start_one() {
+async fn concurrent_starts_with_one_key_start_one_execution() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let request = json!({"path": "tests/greet", "dedup": {"key": "k", "window_secs": 60}});
@@ -51,7 +51,7 @@ async fn many_at_once_start_one() {
 }
 
 #[tokio::test]
-async fn a_start_that_fails_does_not_use_up_its_key() {
+async fn a_failed_start_does_not_consume_its_key() {
     let app = TestApp::start(0).await;
     let request = json!({"path": "tests/greet", "dedup": {"key": "k"}});
     assert_eq!(execute(&app, request.clone()).await.0, 404);
@@ -64,7 +64,7 @@ async fn a_start_that_fails_does_not_use_up_its_key() {
 async fn a_dedup_record_without_its_execution_is_repaired() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
-    // Of a second ago: what is asked for now has another id.
+    // One second ago, so that requests made now get another ID.
     let before = Timestamp::from_micros(app.control.now().as_micros() - 1_000_000);
     let lost = ExecutionId::new(noetl_model::Snowflakes::first_at(before));
     let scope = SubscriptionId::new(0);
@@ -84,7 +84,7 @@ async fn a_dedup_record_without_its_execution_is_repaired() {
 }
 
 #[tokio::test]
-async fn a_key_or_window_that_makes_no_sense_is_refused() {
+async fn an_invalid_dedup_key_or_window_is_refused() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     for dedup in [
@@ -102,7 +102,7 @@ async fn a_key_or_window_that_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn a_key_has_as_many_characters_as_a_database_keeps_in_order() {
+async fn a_dedup_key_has_at_most_500_characters() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     // Characters, not bytes.
@@ -117,8 +117,8 @@ async fn a_key_has_as_many_characters_as_a_database_keeps_in_order() {
     );
     let (status, body) = start(longest + "x").await;
     assert_eq!(status, 422, "{body}");
-    let said = body["error"].as_str().unwrap();
-    assert!(said.contains("dedup.key has at most 500 characters"), "{said}");
+    let message = body["error"].as_str().unwrap();
+    assert!(message.contains("dedup.key has at most 500 characters"), "{message}");
     let filter = ExecutionFilter { limit: 10, ..ExecutionFilter::default() };
     let all = app.control.journal.executions.list(&Tenant::default(), &filter).await;
     assert_eq!(all.unwrap().len(), 1, "what was refused started nothing");

@@ -14,7 +14,7 @@ async fn put(app: &TestApp, path: &str, body: Value) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_batch_is_registered_one_by_one() {
+async fn documents_of_a_batch_are_registered_independently() {
     let app = TestApp::start(0).await;
     let items = json!({"items": [
         {"content": GREET},
@@ -58,7 +58,7 @@ async fn a_batch_is_registered_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_document_is_checked_and_not_kept() {
+async fn validation_does_not_store_the_document() {
     let app = TestApp::start(0).await;
     for path in ["/api/catalog/validate", "/api/catalog/playbooks/validate"] {
         let check = async |content: &str| {
@@ -167,8 +167,8 @@ async fn a_missing_document_cannot_be_deleted() {
     ] {
         for route in ["delete", "restore"] {
             let asked = post(&app, &format!("/api/catalog/{route}"), body.to_string());
-            let (found, answer) = asked.answer().await;
-            assert_eq!((found, &answer["code"]), (status, &code.into()), "{route} {body}");
+            let (actual, answer) = asked.answer().await;
+            assert_eq!((actual, &answer["code"]), (status, &code.into()), "{route} {body}");
         }
     }
     let unknown = get(&app, "/api/catalog/versions?path=nope").answer().await;
@@ -212,7 +212,7 @@ async fn the_text_of_a_playbook_is_read_and_replaced() {
 }
 
 #[tokio::test]
-async fn a_form_shows_every_field_of_the_input() {
+async fn the_ui_schema_describes_every_field_of_the_workload() {
     let app = TestApp::start(0).await;
     let workload = "  who: world # ui:description=Whom to greet\n  size: s # ui:enum=[s, m]\n  \
                     deep:\n    n: 1\n";
@@ -284,14 +284,14 @@ async fn a_form_shows_every_field_of_the_input() {
         ("/api/catalog/tests/greet", 404, "unknown_path"),
         ("/api/catalog/tests/greet/ui_schema?version=x", 400, "invalid_query"),
     ] {
-        let (found, body) = get(&app, path).answer().await;
-        assert_eq!((found, &body["code"]), (status, &code.into()), "{path}");
+        let (actual, body) = get(&app, path).answer().await;
+        assert_eq!((actual, &body["code"]), (status, &code.into()), "{path}");
     }
     app.close().await;
 }
 
 #[tokio::test]
-async fn agents_are_found_by_their_capabilities() {
+async fn agents_are_listed_by_capability() {
     let app = TestApp::start(0).await;
     let agent = async |name: &str, metadata: &str| {
         let document = GREET.replace("tests/greet", name).replace("name: greet", metadata);
@@ -301,20 +301,20 @@ async fn agents_are_found_by_their_capabilities() {
     agent("b", "name: greet\n  agent: {model: x}\n  capabilities: [mail]").await;
     agent("c", "name: greet").await;
     agent("d", "name: greet\n  agent: false").await;
-    let found = async |body: &str| {
+    let listed = async |body: &str| {
         let (status, body) = post(&app, "/api/catalog/agents/list", body).answer().await;
         assert_eq!(status, 200, "{body}");
         let entries = body["entries"].as_array().expect("entries").clone();
         entries.iter().map(|entry| entry["path"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(found("").await, ["b", "a"]);
-    assert_eq!(found(r#"{"capabilities":["mail","search"]}"#).await, ["a"]);
-    assert_eq!(found(r#"{"capabilities":["fly"]}"#).await, [] as [&str; 0]);
+    assert_eq!(listed("").await, ["b", "a"]);
+    assert_eq!(listed(r#"{"capabilities":["mail","search"]}"#).await, ["a"]);
+    assert_eq!(listed(r#"{"capabilities":["fly"]}"#).await, [] as [&str; 0]);
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_suite_is_kept_replaced_and_removed() {
+async fn a_test_suite_is_stored_replaced_and_removed() {
     on_every_store(async |app| {
         let path = "/api/playbook-tests/suites/team/greet";
         let missing = get(app, path).answer().await;
@@ -322,8 +322,8 @@ async fn a_suite_is_kept_replaced_and_removed() {
         let suite = json!({
             "playbook_path": "tests/greet", "tests": [{"name": "one"}], "metadata": {"by": "ops"},
         });
-        let (status, kept) = put(app, path, suite).await;
-        insta::allow_duplicates! { assert_snapshot!(shown(status, kept.clone()), @r#"
+        let (status, stored) = put(app, path, suite).await;
+        insta::allow_duplicates! { assert_snapshot!(shown(status, stored.clone()), @r#"
         200
         {
           "suite_id": "team/greet",
@@ -340,7 +340,7 @@ async fn a_suite_is_kept_replaced_and_removed() {
           "updated_at": "[time]"
         }
         "#); }
-        assert_eq!(get(app, path).answer().await, (200, kept));
+        assert_eq!(get(app, path).answer().await, (200, stored));
         let (_, again) = put(app, path, json!({"playbook_path": "tests/greet"})).await;
         assert_eq!((&again["tests"], &again["metadata"]), (&json!([]), &Value::Null));
         let hidden = get(app, "/api/internal/objects/.noetl/suites/7:default/team/greet.json");

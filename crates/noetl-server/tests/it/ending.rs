@@ -23,7 +23,7 @@ async fn send(app: &TestApp, path: String, body: Value) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_calls_that_end_one_execution_are_never_told_to_retry() {
+async fn concurrent_cancels_and_finalizations_never_get_retry_responses() {
     on_every_store(async |app| {
         for _ in 0..50 {
             let id = started(app).await;
@@ -47,7 +47,7 @@ async fn concurrent_calls_that_end_one_execution_are_never_told_to_retry() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reports_that_meet_a_cancel_are_accepted() {
+async fn completions_concurrent_with_a_cancel_are_accepted() {
     on_every_store(async |app| {
         assert_eq!(register(app, MANY).await.0, 200);
         for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! How commands ended, as workers that name what they hold say it, and their large results.
+//! Completions from workers that name their leases, and their large results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,17 +35,17 @@ async fn report(app: &TestApp, ends: Value) -> Value {
     answer["ends"].clone()
 }
 
-async fn told(app: &TestApp, id: i64) -> String {
+async fn event_lines(app: &TestApp, id: i64) -> String {
     let rows = app.read_log(ExecutionId::new(id)).await;
-    let told = rows.iter().map(|row| {
+    let lines = rows.iter().map(|row| {
         let kind = row.event_type.as_deref().unwrap_or_default();
         format!("{kind} {}", row.node_name.as_deref().unwrap_or_default())
     });
-    told.collect::<Vec<_>>().join("\n")
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
-async fn a_completion_is_reported_once_and_may_be_repeated() {
+async fn a_repeated_completion_changes_nothing() {
     let (app, _, _) = app().await;
     let id = started(&app).await;
     let leased = lease(&app).await;
@@ -60,7 +60,7 @@ async fn a_completion_is_reported_once_and_may_be_repeated() {
     let failure = json!({"kind": "tool_error", "message": "no"});
     let end = json!({"execution_id": id, "event_id": next["event_id"], "failure": failure});
     assert_eq!(report(&app, json!([end])).await, json!([{"status": "taken"}]));
-    assert_snapshot!(told(&app, id).await, @r"
+    assert_snapshot!(event_lines(&app, id).await, @r"
     playbook_started tests/greet
     step.enter start
     command.issued start
@@ -79,7 +79,7 @@ async fn a_completion_is_reported_once_and_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn one_that_is_wrong_does_not_take_the_others_with_it() {
+async fn an_invalid_completion_does_not_reject_others() {
     let (app, _, _) = app().await;
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();
@@ -102,13 +102,13 @@ async fn one_that_is_wrong_does_not_take_the_others_with_it() {
         ]),
     )
     .await;
-    let said: Vec<String> = ends
+    let statuses: Vec<String> = ends
         .as_array()
         .unwrap()
         .iter()
         .map(|end| format!("{}: {}", end["status"], end["error"]).replace(&missing, "[digest]"))
         .collect();
-    assert_snapshot!(said.join("\n"), @r#"
+    assert_snapshot!(statuses.join("\n"), @r#"
     "refused": "Failed to deserialize the JSON body into the target type: missing field `event_id` at line 1 column 35"
     "refused": "Failed to deserialize the JSON body into the target type: invalid type: integer `7`, expected struct CompletionItem at line 1 column 1"
     "late": null
@@ -135,7 +135,7 @@ async fn completions_after_the_lease_are_recorded_once_and_change_nothing() {
         assert_eq!(report(&app, json!([end])).await, json!([{"status": "late"}]));
     }
     assert_eq!(open_command(&app, id).await, second, "nothing went on");
-    assert_snapshot!(told(&app, id).await, @r"
+    assert_snapshot!(event_lines(&app, id).await, @r"
     playbook_started tests/greet
     step.enter start
     command.issued start
@@ -147,7 +147,7 @@ async fn completions_after_the_lease_are_recorded_once_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_store_outage_asks_for_the_completion_again() {
+async fn a_completion_during_a_store_outage_has_status_again() {
     let (app, _, store) = app().await;
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();
@@ -179,15 +179,15 @@ async fn put(app: &TestApp, digest: &str, body: String) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_large_result_is_put_apart_and_read_back() {
+async fn a_large_result_is_stored_as_a_blob_and_read() {
     let (app, _, store) = app().await;
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();
     let text = json!({"message": "hi", "text": "x".repeat(3_000_000)}).to_string();
     let digest = Digest::of_bytes(text.as_bytes()).to_string();
     let bytes = text.len();
-    let (status, kept) = put(&app, &digest, text.clone()).await;
-    assert_eq!((status, kept), (200, json!({"digest": digest, "bytes": bytes})));
+    let (status, stored) = put(&app, &digest, text.clone()).await;
+    assert_eq!((status, stored), (200, json!({"digest": digest, "bytes": bytes})));
     let end = json!({
         "execution_id": id, "event_id": command, "data": {"message": "hi"},
         "content": {"digest": digest, "bytes": bytes},
@@ -208,14 +208,14 @@ async fn a_large_result_is_put_apart_and_read_back() {
 async fn content_with_a_wrong_digest_is_not_stored() {
     let (app, _, store) = app().await;
     let digest = Digest::of_bytes(b"one thing").to_string();
-    let (status, said) = put(&app, &digest, "another".to_owned()).await;
-    assert_eq!((status, &said["code"]), (422, &json!("other_content")), "{said}");
+    let (status, body) = put(&app, &digest, "another".to_owned()).await;
+    assert_eq!((status, &body["code"]), (422, &json!("other_content")), "{body}");
     for name in ["x", "..", &digest.to_uppercase()] {
-        let (status, said) = put(&app, name, "one thing".to_owned()).await;
-        assert!(status == 422 || status == 404, "{name}: {said}");
+        let (status, body) = put(&app, name, "one thing".to_owned()).await;
+        assert!(status == 422 || status == 404, "{name}: {body}");
     }
-    let (status, said) = get(&app, &format!("/api/worker/content/{digest}?bytes=9")).answer().await;
-    assert_eq!((status, &said["code"]), (404, &json!("content_not_found")), "{said}");
+    let (status, body) = get(&app, &format!("/api/worker/content/{digest}?bytes=9")).answer().await;
+    assert_eq!((status, &body["code"]), (404, &json!("content_not_found")), "{body}");
     assert_eq!(get(&app, &format!("/api/worker/content/{digest}")).answer().await.0, 400);
     store.set_down(true);
     assert_eq!(put(&app, &digest, "one thing".to_owned()).await.0, 503);

@@ -6,7 +6,7 @@ use reqwest::Method;
 use crate::api::{ask, get, post};
 
 #[tokio::test]
-async fn unknown_routes_are_answered_in_json() {
+async fn unknown_routes_respond_with_json() {
     let app = TestApp::start(0).await;
     assert_snapshot!(get(&app, "/api/nothing").shown().await, @r#"
     404
@@ -81,7 +81,7 @@ async fn an_invalid_json_body_is_reported_with_the_cause() {
 }
 
 #[tokio::test]
-async fn a_body_past_the_limit_is_refused() {
+async fn a_body_beyond_the_limit_is_refused() {
     let options = Options { body_limit: 64, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     let large = format!(r#"{{"path":"{}"}}"#, "x".repeat(100));
@@ -99,7 +99,7 @@ async fn a_body_past_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn the_refusal_of_a_large_body_arrives() {
+async fn clients_receive_the_rejection_of_a_large_body() {
     let app = TestApp::start(0).await;
     for mebibytes in [3, 8] {
         let large = format!(r#"{{"path":"{}"}}"#, "x".repeat(mebibytes << 20));
@@ -110,7 +110,7 @@ async fn the_refusal_of_a_large_body_arrives() {
 }
 
 #[tokio::test]
-async fn a_parameter_that_does_not_fit_is_named() {
+async fn an_invalid_parameter_is_reported_by_name() {
     let app = TestApp::start(0).await;
     assert_snapshot!(get(&app, "/api/executions/abc").shown().await, @r#"
     400
@@ -158,7 +158,7 @@ async fn a_parameter_that_does_not_fit_is_named() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_is_unavailable_and_its_words_stay_inside() {
+async fn a_store_outage_is_reported_as_unavailable_without_internal_details() {
     let app = TestApp::start(0).await;
     app.store.set_down(true);
     for path in ["/api/executions", "/api/executions/1", "/api/executions/1/status"] {
@@ -186,7 +186,7 @@ async fn a_store_that_is_down_is_unavailable_and_its_words_stay_inside() {
 }
 
 #[tokio::test]
-async fn the_typed_client_carries_status_and_code() {
+async fn errors_of_the_typed_client_have_status_and_code() {
     let app = TestApp::start(0).await;
     let error = app.client.status(noetl_model::ExecutionId::new(1)).await.expect_err("unknown");
     assert_eq!(error.status(), Some(404));

@@ -44,7 +44,7 @@ async fn an_event_with_a_bad_field_is_refused() {
 }
 
 #[tokio::test]
-async fn saying_the_same_event_again_answers_the_same() {
+async fn a_repeated_event_gets_the_same_response() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let event = id + 1_000_000;
@@ -71,7 +71,7 @@ async fn saying_the_same_event_again_answers_the_same() {
 }
 
 #[tokio::test]
-async fn a_batch_stores_valid_items_and_names_invalid_ones() {
+async fn a_batch_stores_valid_items_and_reports_invalid_ones() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let batch = format!(
@@ -121,7 +121,7 @@ async fn a_batch_stores_valid_items_and_names_invalid_ones() {
 }
 
 #[tokio::test]
-async fn an_empty_batch_is_nothing_wrong() {
+async fn an_empty_batch_is_accepted() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let batch = format!(r#"{{"execution_id":{id},"events":[]}}"#);
@@ -137,7 +137,7 @@ async fn an_empty_batch_is_nothing_wrong() {
 }
 
 #[tokio::test]
-async fn a_field_that_is_wrong_is_named() {
+async fn an_invalid_field_is_reported_by_name() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     for (field, value) in [
@@ -159,7 +159,7 @@ async fn a_field_that_is_wrong_is_named() {
 }
 
 #[tokio::test]
-async fn an_event_keeps_the_time_and_the_reference_of_its_producer() {
+async fn an_event_has_the_time_and_reference_of_its_producer() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let body = json!({

@@ -170,11 +170,11 @@ async fn events_have_the_fields_published_clients_read() {
             "trace": {"traceparent": span},
         })
     );
-    let given = json!({
+    let report = json!({
         "tool_config": {"code": "result = message"}, "args": {"message": "Hello, world!"},
         "render_context": {},
     });
-    assert_eq!(issued["context"], given);
+    assert_eq!(issued["context"], report);
 
     let claimed = first("command.claimed");
     let worker = &claimed["worker_id"];
@@ -280,8 +280,8 @@ async fn executions_are_listed_newest_first_and_filtered() {
     assert_eq!(all[0]["execution_id"], second);
     assert_eq!(all[1]["execution_id"], first);
     let count = async |query: &str| {
-        let (_, found) = get(&app, &format!("/api/executions?{query}")).answer().await;
-        found.as_array().map(Vec::len)
+        let (_, listed) = get(&app, &format!("/api/executions?{query}")).answer().await;
+        listed.as_array().map(Vec::len)
     };
     assert_eq!(count("limit=1").await, Some(1));
     assert_eq!(count("offset=1").await, Some(1));
@@ -321,7 +321,7 @@ async fn browsers_get_ids_as_text() {
 }
 
 #[tokio::test]
-async fn a_log_is_read_in_stretches() {
+async fn an_event_log_is_read_in_pages() {
     let app = TestApp::start(2).await;
     let id = finished(&app).await;
     let path = format!("/api/executions/{id}");
@@ -348,7 +348,7 @@ async fn a_log_is_read_in_stretches() {
 }
 
 #[tokio::test]
-async fn a_detail_has_every_event() {
+async fn the_execution_detail_contains_every_event() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let events: Vec<Value> = (0..2500)
@@ -376,7 +376,7 @@ async fn a_detail_has_every_event() {
 }
 
 #[tokio::test]
-async fn cancelling_works_once() {
+async fn a_second_cancel_is_refused() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let cancel = || post(&app, &format!("/api/executions/{id}/cancel"), r#"{"reason":"enough"}"#);

@@ -77,7 +77,7 @@ async fn put_credential(app: &TestApp, admin: &str) {
 }
 
 #[tokio::test]
-async fn the_name_in_basic_credentials_identifies_no_one() {
+async fn the_user_name_of_basic_credentials_identifies_no_one() {
     let app = guarded(None).await;
     let operator = token(&app, "default", Role::Operator).await;
     let (_, expected) = get(&app, "/api/whoami").header("authorization", &operator).answer().await;
@@ -127,7 +127,7 @@ async fn malformed_basic_credentials_are_rejected_with_the_form_they_should_have
 }
 
 #[tokio::test]
-async fn a_token_as_the_session_acts_as_its_holder_with_the_rights_of_both() {
+async fn a_session_token_acts_as_its_owner_with_the_rights_common_to_both_tokens() {
     let app = guarded(None).await;
     let (_, gateway) = made(&app, Role::Operator).await;
     let gateway = basic("gateway", &format!("Bearer {gateway}"));
@@ -161,7 +161,7 @@ async fn a_token_as_the_session_acts_as_its_holder_with_the_rights_of_both() {
 }
 
 #[tokio::test]
-async fn records_name_the_holder_of_the_session() {
+async fn records_name_the_owner_of_the_session() {
     let app = guarded(None).await;
     let (_, gateway) = made(&app, Role::Admin).await;
     let (id, session) = made(&app, Role::Operator).await;
@@ -184,7 +184,7 @@ async fn records_name_the_holder_of_the_session() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_valid_names_no_actor() {
+async fn an_invalid_session_names_no_actor() {
     let app = guarded(None).await;
     let (gateway_id, gateway) = made(&app, Role::Operator).await;
     let (id, revoked) = made(&app, Role::Operator).await;
@@ -213,7 +213,7 @@ async fn a_session_that_is_not_valid_names_no_actor() {
 }
 
 #[tokio::test]
-async fn callers_below_operator_act_for_no_session() {
+async fn sessions_of_callers_below_operator_are_ignored() {
     let app = guarded(database()).await;
     let (_, operator) = made(&app, Role::Operator).await;
     for role in [Role::Author, Role::Viewer, Role::Worker] {
@@ -294,7 +294,7 @@ async fn grants_of_a_gateway_are_those_of_its_token() {
 }
 
 #[tokio::test]
-async fn session_validation_looks_in_the_database_of_the_credential() {
+async fn session_validation_queries_the_database_of_the_credential() {
     let app = guarded(database()).await;
     let (_, admin) = made(&app, Role::Admin).await;
     let admin = format!("Bearer {admin}");

@@ -42,8 +42,8 @@ async fn every_change_of_a_document_needs_a_grant_for_its_path() {
         (token(&app, "acme", Role::Author).await, token(&app, "acme", Role::Operator).await);
     for path in ["team-a/p", "team-b/p"] {
         let body = json!({"content": document(path)});
-        let kept = send(&app, Method::POST, &admin, "/api/catalog/register", body).await;
-        assert_eq!(kept.0, 200, "{kept:?}");
+        let stored = send(&app, Method::POST, &admin, "/api/catalog/register", body).await;
+        assert_eq!(stored.0, 200, "{stored:?}");
     }
     let start = async |path: &str| {
         let body = json!({"path": path});
@@ -97,10 +97,10 @@ async fn every_change_of_a_document_needs_a_grant_for_its_path() {
     let codes = async |team: &str, execution: &str| {
         let mut codes = Vec::new();
         for (bearer, verb, path, body) in cases(team, execution) {
-            let (_, said) = send(&app, verb.clone(), bearer, &path, body).await;
+            let (_, response) = send(&app, verb.clone(), bearer, &path, body).await;
             codes.push((
                 format!("{verb} {path}"),
-                said["code"].as_str() == Some("path_not_granted"),
+                response["code"].as_str() == Some("path_not_granted"),
             ));
         }
         codes
@@ -202,7 +202,7 @@ async fn a_limited_author_changes_only_credentials_of_its_own_paths() {
 }
 
 #[tokio::test]
-async fn a_grant_that_makes_no_sense_is_refused() {
+async fn an_invalid_grant_is_refused() {
     let app = guarded().await;
     let admin = token(&app, "acme", Role::Admin).await;
     for grant in [

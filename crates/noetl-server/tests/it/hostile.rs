@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::api::{get, post, started};
 
 #[tokio::test]
-async fn ids_past_64_bits_are_refused_and_the_largest_is_only_unknown() {
+async fn ids_beyond_64_bits_are_refused_and_the_largest_id_is_not_found() {
     let app = TestApp::start(0).await;
     for (id, status) in [
         ("9223372036854775807", 404),
@@ -33,7 +33,7 @@ async fn ids_past_64_bits_are_refused_and_the_largest_is_only_unknown() {
 }
 
 #[tokio::test]
-async fn numbers_in_queries_cannot_go_past_their_range() {
+async fn query_numbers_out_of_range_are_refused() {
     let app = TestApp::start(0).await;
     for (query, status) in [
         ("limit=0", 200),
@@ -63,7 +63,7 @@ async fn numbers_in_queries_cannot_go_past_their_range() {
 }
 
 #[tokio::test]
-async fn json_that_is_nested_too_deep_is_refused_and_the_server_lives() {
+async fn deeply_nested_json_is_refused_without_a_crash() {
     let app = TestApp::start(0).await;
     let deep = format!(r#"{{"payload":{{"a":{}{}}}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(post(&app, "/api/execute", deep).answer().await.0, 400);
@@ -72,9 +72,9 @@ async fn json_that_is_nested_too_deep_is_refused_and_the_server_lives() {
 }
 
 #[tokio::test]
-async fn a_packed_body_is_not_unpacked() {
+async fn a_compressed_body_is_not_decompressed() {
     let app = TestApp::start(0).await;
-    // Whatever it says of itself, it is read as it came.
+    // The body is read as it was sent, regardless of its content encoding.
     for (body, status) in [("\u{1f}\u{8b}\u{8}", 400), (r#"{"path":"nowhere"}"#, 404)] {
         let sent = post(&app, "/api/execute", body).header("content-encoding", "gzip");
         assert_eq!(sent.answer().await.0, status, "{body}");
@@ -111,7 +111,7 @@ async fn nul_characters_are_refused_in_every_body() {
 }
 
 #[tokio::test]
-async fn events_that_only_the_engine_may_say_drive_nothing() {
+async fn engine_events_reported_by_clients_change_no_state() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     for (event_type, step) in [
@@ -144,10 +144,10 @@ async fn an_idle_connection_is_closed() {
     let app = TestApp::builder().slots(0).options(options).start().await;
     let address = app.base.strip_prefix("http://").expect("an address");
     let mut silent = TcpStream::connect(address).await.expect("a connection");
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     // Without a limit this would never end.
-    silent.read_to_end(&mut said).await.expect("an end");
-    assert_eq!(said, b"");
+    silent.read_to_end(&mut received).await.expect("an end");
+    assert_eq!(received, b"");
     app.close().await;
 }
 

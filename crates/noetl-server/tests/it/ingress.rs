@@ -1,4 +1,4 @@
-//! What gateways read of listeners, on every store.
+//! Listeners as gateways read them, on every store.
 
 use insta::assert_snapshot;
 use noetl_test_app::TestApp;
@@ -119,7 +119,7 @@ async fn a_listener_is_returned_with_its_secret_and_registers_its_subscription()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_listener_by_path_is_served_and_unreadable_ones_are_skipped() {
+async fn the_first_listener_by_path_is_returned_and_unreadable_ones_are_skipped() {
     on_every_store(async |app| {
         keep(app, "hook", json!("bare")).await;
         let bearer = "{type: bearer, secret: hook}";
@@ -127,7 +127,7 @@ async fn the_first_listener_by_path_is_served_and_unreadable_ones_are_skipped() 
         let warned = catalogued(app, &document("sub/b", "/other/orders", bearer, "")).await;
         assert_eq!(warned[0]["code"], "W115", "{warned}");
         assert_eq!(warned[0]["severity"], "warning");
-        assert!(warned[0]["message"].as_str().is_some_and(|said| said.contains("'sub/z'")));
+        assert!(warned[0]["message"].as_str().is_some_and(|message| message.contains("'sub/z'")));
         let again = catalogued(app, &document("sub/b", "/other/orders", bearer, "")).await;
         assert_eq!(again[0]["message"], warned[0]["message"], "its own versions are no others");
         forced(
@@ -138,15 +138,15 @@ async fn the_first_listener_by_path_is_served_and_unreadable_ones_are_skipped() 
         let (status, body) = ingress(app, "orders").await;
         assert_eq!((status, &body["catalog_path"]), (200, &"sub/b".into()), "{body}");
         assert_eq!(body["verify"], json!({"type": "bearer", "secret": "bare"}));
-        // The newest version counts: what listens elsewhere now is not served here.
+        // The newest version counts: a listener with a new path is not returned for the old one.
         catalogued(app, &document("sub/b", "/other/moved", bearer, "")).await;
         assert_eq!(ingress(app, "orders").await.1["catalog_path"], "sub/z");
         let (status, _) = ingress(app, "moved").await;
         assert_eq!(status, 200);
         for name in ["Orders", "order", "in", "other"] {
             let (status, body) = ingress(app, name).await;
-            let said = format!("No push subscription for ingress listener '{name}'");
-            assert_eq!((status, &body["error"]), (404, &said.into()));
+            let message = format!("No push subscription for ingress listener '{name}'");
+            assert_eq!((status, &body["error"]), (404, &message.into()));
         }
     })
     .await;
@@ -156,7 +156,7 @@ async fn the_first_listener_by_path_is_served_and_unreadable_ones_are_skipped() 
 async fn a_listener_that_cannot_be_verified_is_refused_and_registers_nothing() {
     on_every_store(async |app| {
         keep(app, "numbers", json!({"secret": 7, "value": ""})).await;
-        for (number, verify, status, said) in [
+        for (number, verify, status, expected) in [
             (1, "{type: bearer, secret: nope}", 404, "Credential 'nope' not found"),
             (
                 2,
@@ -187,8 +187,8 @@ async fn a_listener_that_cannot_be_verified_is_refused_and_registers_nothing() {
         ] {
             let path = format!("sub/{number}");
             forced(app, &document(&path, &format!("/in/l{number}"), verify, "")).await;
-            let (found, body) = ingress(app, &format!("l{number}")).await;
-            assert_eq!((found, &body["error"]), (status, &said.into()), "{body}");
+            let (actual, body) = ingress(app, &format!("l{number}")).await;
+            assert_eq!((actual, &body["error"]), (status, &expected.into()), "{body}");
         }
         let no_playbook = document("sub/8", "/in/l8", "{type: bearer, secret: numbers}", "")
             .replace("playbook: tests/greet", "playbook: ''");
@@ -201,7 +201,7 @@ async fn a_listener_that_cannot_be_verified_is_refused_and_registers_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_is_returned_without_the_token() {
+async fn ingress_routes_return_nothing_without_the_token() {
     let app = crate::stores::app().await;
     keep(&app, "hook", json!("bare")).await;
     catalogued(&app, &document("sub/a", "/in/orders", HMAC, "")).await;
@@ -218,13 +218,13 @@ async fn nothing_is_returned_without_the_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_come_back_from_the_stream_are_known() {
+async fn stream_rows_of_ingress_events_are_deduplicated() {
     on_every_store(async |app| {
         keep(app, "hook", json!("bare")).await;
         catalogued(app, &document("sub/a", "/in/orders", HMAC, "")).await;
-        let (_, told) = ingress(app, "orders").await;
+        let (_, listener) = ingress(app, "orders").await;
         let id: i64 =
-            told["subscription_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
+            listener["subscription_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
         let log = app.read_log(noetl_model::ExecutionId::new(id)).await;
         let row = |event: i64, event_type: &str| {
             json!({

@@ -22,7 +22,7 @@ fn whole(event: i64) -> Value {
 }
 
 #[tokio::test]
-async fn rows_of_another_server_are_kept_with_every_column() {
+async fn rows_of_another_server_are_imported_with_every_column() {
     let app = system_app().await;
     let body = json!({"events": [whole(10), whole(11), whole(10)]}).to_string();
     assert_snapshot!(post_as_system(&app, PROJECT, body.clone()).shown().await, @r#"
@@ -80,7 +80,7 @@ async fn rows_of_another_server_are_kept_with_every_column() {
 }
 
 #[tokio::test]
-async fn a_poisoned_row_is_named_and_the_rest_is_kept() {
+async fn an_invalid_row_is_reported_and_the_others_are_imported() {
     let app = system_app().await;
     let rows = json!({"events": [
         {"event_id": 1, "execution_id": 77, "event_type": "a"},
@@ -137,7 +137,7 @@ async fn a_poisoned_row_is_named_and_the_rest_is_kept() {
 }
 
 #[tokio::test]
-async fn an_imported_log_never_hangs_and_never_drives() {
+async fn an_imported_log_issues_no_commands_and_blocks_nothing() {
     let app = system_app().await;
     let rows = json!({"events": [
         {"event_id": 1, "execution_id": 77, "event_type": "playbook_started", "node_name": "far/away"},
@@ -203,7 +203,7 @@ async fn rows_about_an_execution_of_this_server_are_reports() {
 }
 
 #[tokio::test]
-async fn rows_about_an_execution_of_this_server_keep_every_column() {
+async fn rows_about_an_execution_of_this_server_retain_every_column() {
     let app = system_app().await;
     let id = started(&app).await;
     let mut row = whole(id + 10_000_000);
@@ -262,7 +262,7 @@ async fn rows_about_an_execution_of_this_server_keep_every_column() {
 }
 
 #[tokio::test]
-async fn a_large_batch_about_one_execution_keeps_its_order() {
+async fn a_large_batch_about_one_execution_is_stored_in_order() {
     let app = system_app().await;
     let id = started(&app).await;
     let rows: Vec<Value> = (0..3000)
@@ -277,9 +277,9 @@ async fn a_large_batch_about_one_execution_keeps_its_order() {
     let again = post_as_system(&app, PROJECT, body).answer().await;
     assert_eq!(again, (200, json!({"projected": 0, "duplicates": 3000})));
     let log = app.control.journal.executions.events(ExecutionId::new(id), Seq(3), 4000).await;
-    let kept: Vec<i64> = log.expect("a log").iter().map(|event| event.id.get()).collect();
+    let ids: Vec<i64> = log.expect("a log").iter().map(|event| event.id.get()).collect();
     let expected: Vec<i64> = (0..3000).map(|n| id + 10_000_000 + n).collect();
-    assert_eq!(kept, expected);
+    assert_eq!(ids, expected);
     app.close().await;
 }
 
@@ -347,7 +347,7 @@ async fn invalid_batches_are_rejected() {
 }
 
 #[tokio::test]
-async fn a_batch_may_be_large_and_not_larger() {
+async fn a_batch_beyond_64_mib_is_refused() {
     let app = system_app().await;
     let row = json!({"event_id": 1, "execution_id": 77, "error": "x".repeat(3 << 20)});
     let body = json!({ "events": [row] }).to_string();
@@ -362,15 +362,15 @@ async fn a_batch_may_be_large_and_not_larger() {
 }
 
 #[tokio::test]
-async fn the_same_batch_from_many_hands_is_kept_once() {
+async fn concurrent_imports_of_one_batch_store_it_once() {
     let app = system_app().await;
     let rows: Vec<_> =
         (0..50).map(|n| json!({"event_id": n, "execution_id": 77 + n % 3})).collect();
     let body = json!({ "events": rows }).to_string();
     let asked = (0..8).map(|_| post_as_system(&app, PROJECT, body.clone()).answer());
     let answers = futures::future::join_all(asked).await;
-    let kept: i64 = answers.iter().filter_map(|(_, body)| body["projected"].as_i64()).sum();
-    assert_eq!(kept, 50);
+    let imported: i64 = answers.iter().filter_map(|(_, body)| body["projected"].as_i64()).sum();
+    assert_eq!(imported, 50);
     assert_eq!(
         get_as_system(&app, "/api/internal/outbox/pending-count").answer().await.1["pending"],
         50

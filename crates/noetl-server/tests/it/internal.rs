@@ -43,7 +43,7 @@ async fn internal_routes_reject_requests_without_a_token() {
 }
 
 #[tokio::test]
-async fn the_gate_comes_before_the_body_and_its_type() {
+async fn the_token_is_checked_before_the_body_and_its_type() {
     let app = system_app().await;
     for (verb, path) in ROUTES {
         let verb = Method::from_bytes(verb.as_bytes()).expect("a verb");
@@ -59,7 +59,7 @@ async fn the_gate_comes_before_the_body_and_its_type() {
 }
 
 #[tokio::test]
-async fn internal_routes_that_are_not_built_check_the_token_first() {
+async fn unsupported_internal_routes_check_the_token_first() {
     let app = system_app().await;
     let right = format!("Bearer {TOKEN}");
     for (verb, path) in ABSENT {
@@ -82,7 +82,7 @@ async fn internal_routes_that_are_not_built_check_the_token_first() {
 }
 
 #[tokio::test]
-async fn a_wrong_verb_on_an_internal_route_is_named_to_token_holders_only() {
+async fn a_wrong_method_on_an_internal_route_is_reported_only_with_the_token() {
     let app = system_app().await;
     for path in ["/api/internal/outbox/claim", "/api/internal/result-tier/gc"] {
         let (status, body) = get(&app, path).answer().await;
@@ -112,7 +112,7 @@ async fn the_token_can_change_while_the_server_runs() {
 }
 
 #[tokio::test]
-async fn routes_that_are_not_internal_need_no_internal_token() {
+async fn public_routes_need_no_internal_token() {
     let app = system_app().await;
     assert_eq!(get(&app, "/api/executions").answer().await.0, 200);
     assert_eq!(post_as_system(&app, "/api/internal/nothing", "{}").answer().await.0, 404);
@@ -120,7 +120,7 @@ async fn routes_that_are_not_internal_need_no_internal_token() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_json_are_refused_on_every_route() {
+async fn bodies_that_are_not_json_are_refused_on_every_route() {
     let app = system_app().await;
     for (verb, path) in ROUTES {
         if verb == "GET" {

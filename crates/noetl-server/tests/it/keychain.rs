@@ -17,10 +17,10 @@ async fn read(app: &TestApp, path: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_is_kept_used_listed_and_removed() {
+async fn a_keychain_entry_is_stored_used_listed_and_removed() {
     on_every_store(async |app| {
-        let (status, kept) = put(app, "7/api", json!({"data": {"token": "t"}})).await;
-        insta::allow_duplicates! { assert_snapshot!(shown(status, kept), @r#"
+        let (status, stored) = put(app, "7/api", json!({"data": {"token": "t"}})).await;
+        insta::allow_duplicates! { assert_snapshot!(shown(status, stored), @r#"
         200
         {
           "status": "success",
@@ -68,7 +68,7 @@ async fn an_entry_is_kept_used_listed_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn entries_of_one_name_are_apart_by_scope_and_execution() {
+async fn keychain_entries_are_separated_by_scope_and_execution() {
     on_every_store(async |app| {
         for (scope, execution, key) in [
             ("local", Some("9"), "api:7:9"),
@@ -79,11 +79,11 @@ async fn entries_of_one_name_are_apart_by_scope_and_execution() {
             ("catalog", None, "api:7:global"),
         ] {
             let body = json!({"data": key, "scope_type": scope, "execution_id": execution});
-            let (status, kept) = put(app, "7/api", body).await;
-            assert_eq!((status, &kept["cache_key"]), (200, &key.into()));
+            let (status, stored) = put(app, "7/api", body).await;
+            assert_eq!((status, &stored["cache_key"]), (200, &key.into()));
             let execution = execution.map(|id| format!("&execution_id={id}")).unwrap_or_default();
-            let (_, found) = read(app, &format!("7/api?scope_type={scope}{execution}")).await;
-            assert_eq!((&found["status"], &found["data"]), (&"found".into(), &key.into()));
+            let (_, entry) = read(app, &format!("7/api?scope_type={scope}{execution}")).await;
+            assert_eq!((&entry["status"], &entry["data"]), (&"found".into(), &key.into()));
         }
         assert_eq!(read(app, "catalog/7").await.1["entries"].as_array().map(Vec::len), Some(5));
     })
@@ -108,8 +108,8 @@ async fn an_expired_entry_is_reported_and_not_returned() {
         assert_eq!(read(app, "catalog/7").await.1["entries"][0]["expired"], true);
         let soon = json!({"data": "x", "expires_in": 3600, "auto_renew": true});
         assert!(put(app, "7/new", soon).await.1["expires_at"].is_string());
-        let (_, found) = read(app, "7/new").await;
-        assert_eq!((&found["status"], &found["auto_renew"]), (&"found".into(), &true.into()));
+        let (_, entry) = read(app, "7/new").await;
+        assert_eq!((&entry["status"], &entry["auto_renew"]), (&"found".into(), &true.into()));
     })
     .await;
 }
@@ -125,8 +125,8 @@ async fn invalid_keychain_requests_are_rejected() {
         ("7/%20", json!({"data": 1}), 422, "invalid_credential"),
         ("x/a", json!({"data": 1}), 400, "invalid_path"),
     ] {
-        let (found, answer) = put(&app, path, body.clone()).await;
-        assert_eq!((found, &answer["code"]), (status, &code.into()), "{path} {body}");
+        let (actual, answer) = put(&app, path, body.clone()).await;
+        assert_eq!((actual, &answer["code"]), (status, &code.into()), "{path} {body}");
     }
     assert_eq!(read(&app, "catalog/7").await.1["entries"], json!([]), "nothing was kept");
     app.close().await;
@@ -142,8 +142,8 @@ async fn keychain_values_are_stored_encrypted() {
     let app = app().await;
     put(&app, "7/api", json!({"data": {"token": "plain to see"}})).await;
     let tenant = noetl_model::Tenant::default();
-    let kept = app.store.keychain_entries(&tenant, &KeychainFilter::default()).await;
-    let kept = kept.expect("a list");
-    assert!(!kept[0].kept.sealed.as_str().contains("plain to see"));
+    let entries = app.store.keychain_entries(&tenant, &KeychainFilter::default()).await;
+    let entries = entries.expect("a list");
+    assert!(!entries[0].kept.sealed.as_str().contains("plain to see"));
     app.close().await;
 }

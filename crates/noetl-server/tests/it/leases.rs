@@ -1,4 +1,4 @@
-//! Workers elsewhere: leases that end, are renewed and are waited for.
+//! Remote workers: leases that expire and are renewed, and long polls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,15 +52,15 @@ async fn status(app: &TestApp, id: i64) -> Value {
 }
 
 /// The types of a log with who is named, from a place on.
-async fn told(app: &TestApp, id: i64, from: usize) -> Vec<String> {
+async fn event_lines(app: &TestApp, id: i64, from: usize) -> Vec<String> {
     let rows = app.read_log(ExecutionId::new(id)).await;
-    let told = rows.iter().skip(from).map(|row| {
+    let lines = rows.iter().skip(from).map(|row| {
         let worker = row.worker_id.as_deref().map(|worker| format!(" {worker}"));
         let node = row.node_name.as_deref().unwrap_or_default();
         let kind = row.event_type.as_deref().unwrap_or_default();
         format!("{kind} {node}{}", worker.unwrap_or_default())
     });
-    told.collect()
+    lines.collect()
 }
 
 async fn lease(app: &TestApp, body: Value) -> Vec<i64> {
@@ -94,7 +94,7 @@ async fn commands_of_a_dead_worker_are_reissued_and_its_late_report_changes_noth
     claim(&app, second, "other").await;
     say(&app, id, "call.done", second, done("in time")).await;
     say(&app, id, "command.completed", second, json!({"status": "success"})).await;
-    assert_snapshot!(told(&app, id, 2).await.join("\n"), @r"
+    assert_snapshot!(event_lines(&app, id, 2).await.join("\n"), @r"
     command.issued start
     command.claimed start w
     command.started start w
@@ -113,7 +113,7 @@ async fn commands_of_a_dead_worker_are_reissued_and_its_late_report_changes_noth
 }
 
 #[tokio::test]
-async fn a_claim_without_a_start_is_lost_after_a_minute_despite_heartbeats() {
+async fn a_claim_without_a_start_expires_after_a_minute_despite_heartbeats() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     claim(&app, open_command(&app, id).await, "w").await;
@@ -147,7 +147,7 @@ async fn a_step_whose_workers_are_all_lost_fails() {
 }
 
 #[tokio::test]
-async fn reports_of_a_lost_worker_are_recorded_under_their_own_ids_and_decide_nothing() {
+async fn reports_of_a_lost_worker_are_recorded_under_their_own_ids_and_change_no_state() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let first = open_command(&app, id).await;
@@ -167,15 +167,15 @@ async fn reports_of_a_lost_worker_are_recorded_under_their_own_ids_and_decide_no
             assert_eq!(status, 200, "{body}");
         }
         let rows = app.read_log(ExecutionId::new(id)).await;
-        let kept = rows.iter().filter(|row| row.event_type.as_deref() == Some(kind));
-        let ids: Vec<i64> = kept.map(|row| row.event_id.get()).collect();
+        let stored = rows.iter().filter(|row| row.event_type.as_deref() == Some(kind));
+        let ids: Vec<i64> = stored.map(|row| row.event_id.get()).collect();
         assert_eq!(ids, [event], "{kind}");
     }
     app.close().await;
 }
 
 #[tokio::test]
-async fn an_answer_before_the_end_of_the_lease_decides_the_step() {
+async fn a_completion_before_the_lease_expires_completes_the_step() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
@@ -214,16 +214,16 @@ async fn a_restarted_worker_loses_the_leases_of_its_name() {
 }
 
 #[tokio::test]
-async fn commands_are_handed_out_in_batches_by_pool_and_kind() {
+async fn commands_are_leased_in_batches_by_pool_and_kind() {
     let (app, _) = app().await;
     let first = started(&app).await;
     let second = started(&app).await;
     let ask = |max: u32, pool: &str, kinds: &[&str]| json!({"worker_id": "w", "max": max, "pool": pool, "kinds": kinds});
     assert_eq!(lease(&app, ask(9, "gpu", &["python"])).await, [0_i64; 0]);
     assert_eq!(lease(&app, ask(9, "shared", &["http"])).await, [0_i64; 0]);
-    let taken = lease(&app, ask(9, "shared", &["http", "python"])).await;
+    let leased = lease(&app, ask(9, "shared", &["http", "python"])).await;
     let expected = [open_command(&app, first).await, open_command(&app, second).await];
-    assert_eq!(taken, expected, "oldest first");
+    assert_eq!(leased, expected, "oldest first");
     assert_eq!(lease(&app, ask(9, "shared", &["python"])).await, [0_i64; 0], "they are held");
     let body = r#"{"path": "tests/greet", "execution_pool": "gpu"}"#;
     assert_eq!(post(&app, "/api/execute", body).answer().await.0, 200);
@@ -238,7 +238,7 @@ async fn commands_are_handed_out_in_batches_by_pool_and_kind() {
 }
 
 #[tokio::test]
-async fn a_leased_command_has_all_that_is_to_be_known() {
+async fn a_lease_response_describes_the_command_completely() {
     let (app, _) = app().await;
     started(&app).await;
     let body = json!({"worker_id": "w", "public_key": "k"}).to_string();
@@ -321,12 +321,12 @@ async fn a_leased_command_has_all_that_is_to_be_known() {
 async fn a_long_poll_waits_for_a_command() {
     let (app, _) = app().await;
     let body = json!({"worker_id": "w", "max": 5, "wait_seconds": 30});
-    let (taken, id) = tokio::join!(lease(&app, body), async {
+    let (leased, id) = tokio::join!(lease(&app, body), async {
         // Whichever comes first, the call is answered once there is a command.
         tokio::task::yield_now().await;
         started(&app).await
     });
-    assert_eq!(taken, [open_command(&app, id).await]);
+    assert_eq!(leased, [open_command(&app, id).await]);
     app.close().await;
 }
 
@@ -342,12 +342,12 @@ async fn waiting_workers_share_commands_without_duplicates() {
             started(&app).await;
         }
     };
-    let (taken, ()) = tokio::join!(join_all(waiting), starting);
-    let mut taken = taken.concat();
-    assert_eq!(taken.len(), 12);
-    taken.sort_unstable();
-    taken.dedup();
-    assert_eq!(taken.len(), 12);
+    let (leased, ()) = tokio::join!(join_all(waiting), starting);
+    let mut leased = leased.concat();
+    assert_eq!(leased.len(), 12);
+    leased.sort_unstable();
+    leased.dedup();
+    assert_eq!(leased.len(), 12);
     app.close().await;
 }
 
@@ -359,20 +359,20 @@ async fn a_disconnected_long_poll_claims_nothing() {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let waiting =
         tokio::spawn(http.post(url).header("content-type", "application/json").body(body).send());
-    // It is listed once it asks.
+    // The worker is listed after its first poll.
     while get(&app, "/api/worker/pools?name=gone").answer().await.1 == json!([]) {
         tokio::task::yield_now().await;
     }
     waiting.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
     let id = started(&app).await;
-    let taken = lease(&app, json!({"worker_id": "w", "wait_seconds": 30})).await;
-    assert_eq!(taken, [open_command(&app, id).await]);
+    let leased = lease(&app, json!({"worker_id": "w", "wait_seconds": 30})).await;
+    assert_eq!(leased, [open_command(&app, id).await]);
     app.close().await;
 }
 
 #[tokio::test]
-async fn executions_take_turns() {
+async fn leases_alternate_between_executions() {
     let (app, _) = app().await;
     let content = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: wide, path: tests/wide}\n\
         workflow:\n  - step: start\n    loop: {in: [1, 2, 3, 4], iterator: n, mode: parallel}\n    \
@@ -441,12 +441,12 @@ async fn invalid_lease_requests_are_rejected() {
         ("/api/worker/heartbeat", json!({"worker_id": "w", "commands": vec![1; 1001]})),
         ("/api/commands/7/claim", json!({"worker_id": ""})),
     ];
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for (path, body) in wrong {
         let (status, answer) = post(&app, path, body.to_string()).answer().await;
-        said.push(format!("{status} {}: {}", answer["code"], answer["error"]));
+        messages.push(format!("{status} {}: {}", answer["code"], answer["error"]));
     }
-    assert_snapshot!(said.join("\n"), @r#"
+    assert_snapshot!(messages.join("\n"), @r#"
     422 "invalid_worker": "'' is not a valid worker name: it is empty"
     422 "invalid_worker": "'local' is not a valid worker name: workers inside the control plane have such names"
     422 "invalid_amount": "max must be from 1 to 1000, not 0"
@@ -461,7 +461,7 @@ async fn invalid_lease_requests_are_rejected() {
 }
 
 #[tokio::test]
-async fn a_system_pool_gets_the_secrets_of_its_commands_tenant() {
+async fn a_system_pool_gets_secrets_of_the_tenant_of_its_command() {
     let app = TestApp::builder()
         .slots(0)
         .internal_token(TOKEN)
@@ -533,16 +533,16 @@ async fn a_worker_whose_row_was_removed_registers_its_key_again() {
 }
 
 #[tokio::test]
-async fn a_step_is_not_begun_in_the_name_of_a_worker_inside() {
+async fn start_reports_under_names_of_local_workers_are_refused() {
     let (app, _) = app().await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
     for name in ["control-plane", "local"] {
-        let said = json!({
+        let report = json!({
             "execution_id": id, "step": "start", "event_type": "command.started",
             "worker_id": name, "payload": {"command_id": command.to_string()},
         });
-        let (status, answer) = post(&app, "/api/events", said.to_string()).answer().await;
+        let (status, answer) = post(&app, "/api/events", report.to_string()).answer().await;
         assert_eq!((status, &answer["code"]), (422, &json!("invalid_worker")), "{answer}");
     }
     claim(&app, command, "w").await;
@@ -550,7 +550,7 @@ async fn a_step_is_not_begun_in_the_name_of_a_worker_inside() {
 }
 
 #[tokio::test]
-async fn only_the_internal_token_works_for_every_tenant() {
+async fn only_the_internal_token_leases_commands_of_every_tenant() {
     let (app, _) = app().await;
     let acme = Tenant::new("acme");
     let document = crate::api::GREET.to_owned();
@@ -590,9 +590,9 @@ async fn why_reports_the_lease_of_a_remote_worker() {
     let until = |seconds| json!(clock.now().plus(Duration::from_secs(seconds)));
     assert_eq!(wait().await["lease_until"], until(60), "it has not begun");
     say(&app, id, "command.started", command, json!({})).await;
-    let told = wait().await;
-    assert_eq!(told["lease_until"], until(90));
-    let moves = told["would_move_it"].as_str().expect("a sentence");
+    let explanation = wait().await;
+    assert_eq!(explanation["lease_until"], until(90));
+    let moves = explanation["would_move_it"].as_str().expect("a sentence");
     assert!(moves.contains("the command is handed out again"), "{moves}");
     app.close().await;
 }

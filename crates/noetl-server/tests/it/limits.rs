@@ -31,7 +31,7 @@ fn on_file(file: &Path) -> noetl_test_app::TestAppBuilder {
     TestApp::builder().over(Arc::new(store)).encryption_key(key())
 }
 
-/// What is said to who comes too often: the code, and after how many seconds to come again.
+/// Returns the code of a refusal and its `retry-after` in seconds.
 async fn refusal(response: Response) -> (String, u64) {
     assert_eq!(response.status(), 429);
     let after = response.headers().get("retry-after").expect("when to come again");
@@ -47,7 +47,7 @@ async fn is_over_quota(response: Response) {
 }
 
 #[tokio::test]
-async fn starts_past_a_quota_are_refused_on_every_route_and_leave_nothing() {
+async fn starts_over_quota_are_refused_on_every_route_and_store_nothing() {
     let (app, mut database, _directory) = with_quotas("executions=1", 0).await;
     let id = started(&app).await;
     database.look();
@@ -66,7 +66,7 @@ async fn starts_past_a_quota_are_refused_on_every_route_and_leave_nothing() {
     assert_eq!((status, &batch["started"], &batch["failed"]), (200, &json!(0), &json!(2)));
     assert_eq!(database.changed(), None, "a batch");
 
-    // The one under way is not touched by any of it, and what ends makes room for what was refused.
+    // The running execution is not affected, and its end frees the quota.
     for step in ["start", "end"] {
         let claim = format!("/api/commands/{}/claim", open_command(&app, id).await);
         assert_eq!(post(&app, &claim, r#"{"worker_id":"w"}"#).answer().await.0, 200);
@@ -85,7 +85,7 @@ async fn starts_past_a_quota_are_refused_on_every_route_and_leave_nothing() {
 }
 
 #[tokio::test]
-async fn documents_past_a_quota_are_refused_and_leave_nothing() {
+async fn documents_over_quota_are_refused_and_store_nothing() {
     for (quotas, fits) in [("documents=1", 1), ("bytes=500", 1)] {
         let (app, mut database, _directory) = with_quotas(quotas, 0).await;
         assert_eq!(register(&app, GREET).await.0, 200, "{quotas}");
@@ -147,7 +147,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn a_message_past_a_quota_is_rejected_and_may_be_resent() {
+async fn a_message_over_quota_is_rejected_and_may_be_resent() {
     let (app, mut database, _directory) = with_quotas("executions=1", 0).await;
     let more = "  dedup: {enabled: true, window_secs: 60}\n";
     webhooks::set_up(&app, &webhooks::document("orders", webhooks::BEARER, more)).await;
@@ -155,13 +155,13 @@ async fn a_message_past_a_quota_is_rejected_and_may_be_resent() {
         let request = http().post(format!("{}/ingress/orders", app.base)).body("{}");
         request.bearer_auth(webhooks::SECRET).header("webhook-id", id).send()
     };
-    let taken = send("m1").await.expect("an answer");
-    assert_eq!(taken.status(), 202);
-    let taken: Value = taken.json().await.expect("JSON");
+    let accepted = send("m1").await.expect("an answer");
+    assert_eq!(accepted.status(), 202);
+    let accepted: Value = accepted.json().await.expect("JSON");
     database.look();
     is_over_quota(send("m2").await.expect("an answer")).await;
     assert_eq!(database.changed(), None, "a message that is refused");
-    let id = taken["execution_id"].as_str().expect("an id");
+    let id = accepted["execution_id"].as_str().expect("an id");
     let cancel = format!("/api/executions/{id}/cancel");
     assert_eq!(post(&app, &cancel, "{}").answer().await.0, 200);
     let again: Value = send("m1").await.expect("an answer").json().await.expect("JSON");
@@ -172,7 +172,7 @@ async fn a_message_past_a_quota_is_rejected_and_may_be_resent() {
 }
 
 #[tokio::test]
-async fn a_tenant_with_its_own_quota_is_held_to_that() {
+async fn a_quota_of_a_tenant_replaces_the_default() {
     let directory = TempDir::new().expect("a directory");
     let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
     let app = on_file(&directory.path().join("noetl.db")).slots(0).options(options);
@@ -181,8 +181,8 @@ async fn a_tenant_with_its_own_quota_is_held_to_that() {
     for (tenant, may) in [("acme", 2), ("other", 1)] {
         let bearer = token(&app, tenant, Role::Admin).await;
         let body = json!({ "content": GREET }).to_string();
-        let kept = post(&app, "/api/catalog/register", body).header("authorization", &bearer);
-        assert_eq!(kept.answer().await.0, 200);
+        let registered = post(&app, "/api/catalog/register", body).header("authorization", &bearer);
+        assert_eq!(registered.answer().await.0, 200);
         let start = || {
             let body = r#"{"path":"tests/greet"}"#;
             post(&app, "/api/execute", body).header("authorization", &bearer)
@@ -208,7 +208,7 @@ async fn limited(rate: f64) -> (TestApp, Arc<SimClock>) {
 }
 
 #[tokio::test]
-async fn a_caller_over_its_rate_is_told_when_to_retry_without_delaying_others() {
+async fn a_caller_over_its_rate_gets_retry_after_without_delaying_others() {
     let (app, clock) = limited(2.0).await;
     let (acme, other) =
         (token(&app, "acme", Role::Viewer).await, token(&app, "other", Role::Viewer).await);
@@ -227,8 +227,9 @@ async fn a_caller_over_its_rate_is_told_when_to_retry_without_delaying_others() 
     let asked = post(&app, "/api/catalog/register", body).header("authorization", &author);
     assert_eq!(refusal(asked.send().await).await.0, "rate_limited");
     clock.advance(Duration::from_secs(1));
-    let kept = post(&app, "/api/catalog/list", "{}").header("authorization", &acme).answer().await;
-    assert_eq!(kept.1["entries"], json!([]), "{kept:?}");
+    let response =
+        post(&app, "/api/catalog/list", "{}").header("authorization", &acme).answer().await;
+    assert_eq!(response.1["entries"], json!([]), "{response:?}");
     app.close().await;
 }
 
@@ -257,14 +258,14 @@ async fn worker_requests_are_not_rate_limited() {
     let send = |bearer: &str, path: &str, body: Value| {
         post(&app, path, body.to_string()).header("authorization", bearer).answer()
     };
-    let kept = send(&admin, "/api/catalog/register", json!({ "content": GREET })).await;
-    assert_eq!(kept.0, 200, "{kept:?}");
+    let registered = send(&admin, "/api/catalog/register", json!({ "content": GREET })).await;
+    assert_eq!(registered.0, 200, "{registered:?}");
     clock.advance(Duration::from_secs(1));
     let begun = send(&admin, "/api/execute", json!({"path": "tests/greet"})).await;
     assert_eq!(begun.0, 200, "{begun:?}");
     let id = begun.1["execution_id"].clone();
     let leased = json!({"worker_id": "w", "max": 1, "wait_seconds": 0});
-    // The tenant has used up what it may ask; its worker goes on.
+    // The tenant has used up its request rate; its worker continues.
     for _ in ["start", "end"] {
         let (status, leased) = send(&worker, "/api/worker/lease", leased.clone()).await;
         assert_eq!(status, 200, "{leased}");

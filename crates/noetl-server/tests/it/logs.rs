@@ -67,8 +67,8 @@ async fn remote_workers_send_step_logs() {
     "#);
     let (_, body) =
         get(&app, &format!("/api/executions/{id}/logs?command={command}")).answer().await;
-    let found: Vec<String> = texts(&body).into_iter().map(|(_, _, text)| text).collect();
-    assert_eq!(found, ["one", "a", "b"]);
+    let stored_lines: Vec<String> = texts(&body).into_iter().map(|(_, _, text)| text).collect();
+    assert_eq!(stored_lines, ["one", "a", "b"]);
     assert_eq!(body["lines"][0]["command_id"], command.to_string());
     let (_, body) = get(&app, &format!("/api/executions/{id}/logs?command=7")).answer().await;
     assert_eq!(body["lines"], json!([]));
@@ -76,7 +76,7 @@ async fn remote_workers_send_step_logs() {
 }
 
 #[tokio::test]
-async fn lines_that_cannot_be_kept_are_refused() {
+async fn invalid_log_lines_are_refused() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
@@ -131,7 +131,7 @@ async fn lines_that_cannot_be_kept_are_refused() {
 }
 
 #[tokio::test]
-async fn new_lines_wake_their_followers() {
+async fn new_log_lines_wake_followers() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
@@ -153,7 +153,7 @@ async fn new_lines_wake_their_followers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_are_kept_on_every_store_without_their_secrets() {
+async fn log_lines_are_stored_redacted_on_every_store() {
     crate::stores::on_every_store(async |app| {
         let secret = json!({"name": "db", "type": "postgres", "data": {"password": "open sesame"}});
         let (status, body) = post(app, "/api/credentials", secret.to_string()).answer().await;
@@ -176,12 +176,12 @@ async fn lines_are_kept_on_every_store_without_their_secrets() {
 }
 
 #[tokio::test]
-async fn lines_dropped_because_too_much_is_printed_are_counted() {
+async fn log_lines_dropped_over_the_limit_are_counted() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
     let print = app.control.journal.logs.printer(ExecutionId::new(id), CommandId::new(command));
-    // Nobody else runs on this thread meanwhile, so nothing is written before all is printed.
+    // This thread runs nothing else meanwhile, so nothing is written before all lines are printed.
     (0..5000).for_each(|_| print(LogStream::Out, "two\nlines\n"));
     assert!(app.control.journal.logs.dropped() > 0);
     app.control.journal.logs.flush().await;
@@ -189,13 +189,13 @@ async fn lines_dropped_because_too_much_is_printed_are_counted() {
     let gap = &body["gaps"][0];
     assert_eq!(gap["command_id"], command.to_string(), "{body}");
     let counted = gap["lines"].as_u64().expect("a count");
-    let kept = app
+    let lines = app
         .control
         .journal
         .logs
         .read(ExecutionId::new(id), LogQuery { command: None, after: 0, limit: usize::MAX });
-    let kept = kept.await.expect("a read").len() as u64;
-    assert_eq!(counted + kept, 10_000, "each is kept or counted");
+    let lines = lines.await.expect("a read").len() as u64;
+    assert_eq!(counted + lines, 10_000, "each is kept or counted");
     assert!(counted >= app.control.journal.logs.dropped() * 2, "{counted}");
     app.close().await;
 }

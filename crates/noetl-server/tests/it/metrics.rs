@@ -29,13 +29,13 @@ async fn the_metrics_page_counts_accepted_requests() {
         "noetl_journal_conflicts_total 0",
         "noetl_command_leases_ended_total 0",
     ] {
-        assert!(page.lines().any(|found| found == line), "{line} in:\n{page}");
+        assert!(page.lines().any(|rendered| rendered == line), "{line} in:\n{page}");
     }
     app.close().await;
 }
 
 #[tokio::test]
-async fn ended_executions_and_reported_events_are_counted() {
+async fn finished_executions_and_reported_events_are_counted() {
     let app = crate::stores::app().await;
     let id = started(&app).await;
     let put = format!("/api/result/{id}");
@@ -60,7 +60,7 @@ async fn ended_executions_and_reported_events_are_counted() {
         "noetl_execute_batch_size_bucket{le=\"2\"} 1",
         "noetl_executions_finished_total{status=\"CANCELLED\"} 1",
     ] {
-        assert!(page.lines().any(|found| found == line), "{line} in:\n{page}");
+        assert!(page.lines().any(|rendered| rendered == line), "{line} in:\n{page}");
     }
     let commits = page.lines().find_map(|line| {
         line.strip_prefix("noetl_journal_commit_duration_seconds_count ")?.parse::<u64>().ok()
@@ -73,18 +73,18 @@ async fn ended_executions_and_reported_events_are_counted() {
 async fn an_unknown_event_type_is_not_a_metric_label() {
     let app = system_app().await;
     let id = started(&app).await;
-    let said = format!(r#"{{"execution_id":{id},"step":"a","event_type":"made.up.4711"}}"#);
-    assert_eq!(post(&app, "/api/events", said).answer().await.0, 200);
+    let event = format!(r#"{{"execution_id":{id},"step":"a","event_type":"made.up.4711"}}"#);
+    assert_eq!(post(&app, "/api/events", event).answer().await.0, 200);
     let page = page(&app).await;
     // By its text: digits of it can be part of a measured time.
     assert!(!page.contains("made.up"), "{page}");
     let line = "noetl_events_ingested_total{event_type=\"other\",status=\"ok\"} 1";
-    assert!(page.lines().any(|found| found == line), "{page}");
+    assert!(page.lines().any(|rendered| rendered == line), "{page}");
     app.close().await;
 }
 
 #[tokio::test]
-async fn the_page_can_be_left_out_and_bears_a_store_that_is_down() {
+async fn the_metrics_page_can_be_disabled_and_survives_a_store_outage() {
     let options = Options { has_metrics: false, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     assert_eq!(get(&app, "/metrics").answer().await.0, 404);

@@ -24,7 +24,7 @@ async fn lease(app: &TestApp) -> Vec<Value> {
     answer["commands"].as_array().expect("a list").clone()
 }
 
-/// Says that a command of an execution is done, and takes something next.
+/// Reports the completion of a command, and requests a handoff.
 async fn done(app: &TestApp, id: i64, command: &Value, next: Value) -> Value {
     let end = json!({"execution_id": id, "event_id": command, "data": {"message": "hi"}});
     let body = json!({"worker_id": "w", "ends": [end], "next": next}).to_string();
@@ -56,9 +56,9 @@ async fn the_next_command_is_returned_with_the_completion_and_repeated_if_lost()
     assert_eq!((&last["status"], &last["next"]), (&json!("taken"), &Value::Null));
     let repeated = done(&app, id, &first, json!({})).await;
     assert_eq!(repeated["next"], Value::Null, "it is over");
-    let told = kinds(&app, id).await;
-    assert_eq!(told.iter().filter(|kind| *kind == "command.claimed").count(), 2);
-    assert_eq!(told.last().map(String::as_str), Some("playbook.completed"));
+    let event_types = kinds(&app, id).await;
+    assert_eq!(event_types.iter().filter(|kind| *kind == "command.claimed").count(), 2);
+    assert_eq!(event_types.last().map(String::as_str), Some("playbook.completed"));
     app.close().await;
 }
 
@@ -82,7 +82,7 @@ async fn only_commands_that_the_worker_accepts_are_returned_with_the_completion(
 }
 
 #[tokio::test]
-async fn a_command_that_went_out_with_an_answer_is_held_as_long_as_one_that_was_asked_for() {
+async fn a_handed_off_command_has_the_same_lease_time_as_a_polled_one() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let first = lease(&app).await[0]["event_id"].clone();
@@ -120,7 +120,7 @@ async fn a_long_waiting_command_is_not_bypassed() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_worker_s_takes_nothing() {
+async fn a_handoff_to_an_invalid_worker_name_is_refused() {
     let (app, _) = app().await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;

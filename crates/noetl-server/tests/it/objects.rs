@@ -33,13 +33,13 @@ async fn read(app: &TestApp, path: &str) -> (u16, String, String, Vec<u8>) {
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_is_kept_replaced_and_read_to_the_byte() {
+async fn an_object_is_stored_replaced_and_read_unchanged() {
     on_every_store(async |app| {
         let path = "/api/internal/objects/noetl/a%20b/c.bin";
         let bytes = [0, 255, 10, 13, 0];
         let typed = format!("{path}?media_type=application/x-test");
-        let (status, kept) = send(app, Method::PUT, &typed, &bytes).await;
-        insta::allow_duplicates! { assert_snapshot!(shown(status, kept.clone()), @r#"
+        let (status, stored) = send(app, Method::PUT, &typed, &bytes).await;
+        insta::allow_duplicates! { assert_snapshot!(shown(status, stored.clone()), @r#"
         200
         {
           "key": "noetl/a b/c.bin",
@@ -48,7 +48,7 @@ async fn an_object_is_kept_replaced_and_read_to_the_byte() {
         }
         "#); }
         let (status, etag, kind, body) = read(app, path).await;
-        let digest = kept["digest"].as_str().expect("a digest");
+        let digest = stored["digest"].as_str().expect("a digest");
         let expected = (200, format!("\"{digest}\""), "application/x-test".to_owned());
         assert_eq!((status, etag, kind), expected);
         assert_eq!(body, bytes);
@@ -71,8 +71,8 @@ async fn a_module_is_read_by_version_and_digest() {
         let path = "/api/internal/plugins/system/x";
         for (version, bytes) in [(1, &b"one"[..]), (3, b"three"), (2, b"two")] {
             let path = format!("{path}?version={version}&media_type=application/wasm");
-            let (status, kept) = send(app, Method::POST, &path, bytes).await;
-            assert_eq!((status, &kept["version"]), (200, &version.into()));
+            let (status, stored) = send(app, Method::POST, &path, bytes).await;
+            assert_eq!((status, &stored["version"]), (200, &version.into()));
         }
         let (status, etag, kind, body) = read(app, path).await;
         assert_eq!(
@@ -121,8 +121,8 @@ async fn invalid_objects_are_rejected() {
         (Method::POST, "/api/internal/plugins/a?version=x".to_owned(), 400, "invalid_query"),
         (Method::DELETE, "/api/internal/objects/a".to_owned(), 405, "method_not_allowed"),
     ] {
-        let (found, body) = send(&app, verb, &path, b"x").await;
-        assert_eq!((found, &body["code"]), (status, &code.into()), "{path}");
+        let (actual, body) = send(&app, verb, &path, b"x").await;
+        assert_eq!((actual, &body["code"]), (status, &code.into()), "{path}");
     }
     let (status, body) =
         send(&app, Method::PUT, "/api/internal/objects/a", &vec![0; 3 << 20]).await;
@@ -134,7 +134,7 @@ async fn invalid_objects_are_rejected() {
 }
 
 #[tokio::test]
-async fn there_is_one_cell() {
+async fn one_cell_is_listed() {
     let app = app().await;
     assert_snapshot!(ask(&app, Method::GET, "/api/internal/cells").shown().await, @r#"
     200
@@ -168,7 +168,7 @@ async fn with_workers() -> (TestApp, [String; 3]) {
 }
 
 #[tokio::test]
-async fn objects_of_one_key_are_kept_apart_by_tenant() {
+async fn objects_of_one_key_are_separated_by_tenant() {
     let (app, workers) = with_workers().await;
     for key in ["shared/a.json", "noetl/execution=1/results/a/0/0/1.json", "dead/letters"] {
         let path = format!("/api/internal/objects/{key}");
@@ -178,12 +178,12 @@ async fn objects_of_one_key_are_kept_apart_by_tenant() {
             let (status, body) = object(Method::GET, worker).answer().await;
             assert_eq!((status, &body["code"]), (404, &"object_not_found".into()), "{key}");
             let put = object(Method::PUT, worker).body(format!("of {at}"));
-            let (status, kept) = put.answer().await;
-            assert_eq!((status, &kept["key"]), (200, &key.into()), "{kept}");
+            let (status, stored) = put.answer().await;
+            assert_eq!((status, &stored["key"]), (200, &key.into()), "{stored}");
         }
         for (at, worker) in workers.iter().enumerate() {
-            let found = object(Method::GET, worker).send().await;
-            assert_eq!(found.text().await.expect("a body"), format!("of {at}"), "{key}");
+            let response = object(Method::GET, worker).send().await;
+            assert_eq!(response.text().await.expect("a body"), format!("of {at}"), "{key}");
         }
         let system = object(Method::GET, &format!("Bearer {TOKEN}")).send().await;
         assert_eq!(system.text().await.expect("a body"), "of 0", "the default tenant's");
@@ -192,21 +192,21 @@ async fn objects_of_one_key_are_kept_apart_by_tenant() {
 }
 
 #[tokio::test]
-async fn objects_that_name_their_tenant_are_read_by_it_and_by_system_pools() {
+async fn objects_of_a_tenant_are_readable_by_that_tenant_and_by_system_pools() {
     let (app, [default, acme, other]) = with_workers().await;
     let path = "/api/internal/objects/noetl/tenant=acme/a.json";
     let system = format!("Bearer {TOKEN}");
     let put = ask(&app, Method::PUT, path).header("authorization", &system).body("theirs");
     assert_eq!(put.answer().await.0, 200);
     for (bearer, status) in [(&acme, 200), (&system, 200), (&default, 403), (&other, 403)] {
-        let found = get(&app, path).header("authorization", bearer).send().await;
-        assert_eq!(found.status(), status);
+        let response = get(&app, path).header("authorization", bearer).send().await;
+        assert_eq!(response.status(), status);
     }
     app.close().await;
 }
 
 #[tokio::test]
-async fn a_stored_page_is_neither_run_nor_stored_by_a_browser() {
+async fn a_stored_page_is_neither_run_nor_cached_by_a_browser() {
     let app = app().await;
     let path = "/api/internal/objects/page.html?media_type=text/html";
     let page = b"<script>fetch('/api/credentials')</script>";

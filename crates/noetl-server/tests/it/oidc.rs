@@ -62,11 +62,14 @@ impl Provider {
         let client = client.replace('@', "%40");
         let asked = http.post(format!("{}/token", self.address));
         let asked = asked.basic_auth(client, Some("secret")).form(&form).send().await;
-        let said: Value = asked.expect("an answer").json().await.expect("JSON");
-        said["access_token"].as_str().unwrap_or_else(|| panic!("no token: {said}")).to_owned()
+        let response: Value = asked.expect("an answer").json().await.expect("JSON");
+        response["access_token"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no token: {response}"))
+            .to_owned()
     }
 
-    /// What a browser has after its person signed in: the code the provider sends it back with.
+    /// Returns the code that the provider gives the browser after sign-in.
     async fn code(&self, redirect: &str, challenge: &str) -> String {
         let policy = reqwest::redirect::Policy::none();
         let http = reqwest::Client::builder().no_proxy().redirect(policy).build();
@@ -80,15 +83,15 @@ impl Provider {
         // There and back again: to the interaction, which signs in by itself, and to the page.
         for _ in 0..5 {
             let asked = http.get(&address).header("cookie", cookies.join("; "));
-            let said = asked.send().await.expect("an answer");
-            for cookie in said.headers().get_all("set-cookie") {
+            let response = asked.send().await.expect("an answer");
+            for cookie in response.headers().get_all("set-cookie") {
                 let cookie = cookie.to_str().expect("text").split(';').next().unwrap_or_default();
                 let name = format!("{}=", cookie.split('=').next().unwrap_or_default());
                 cookies.retain(|known| !known.starts_with(&name));
                 cookies.push(cookie.to_owned());
             }
-            let next = said.headers().get("location").map(|next| next.to_str().expect("text"));
-            let next = next.unwrap_or_else(|| panic!("{address}: {}", said.status()));
+            let next = response.headers().get("location").map(|next| next.to_str().expect("text"));
+            let next = next.unwrap_or_else(|| panic!("{address}: {}", response.status()));
             if let Some((_, code)) = next.split_once("/sign-in?code=") {
                 return code.split('&').next().unwrap_or_default().to_owned();
             }
@@ -111,7 +114,7 @@ async fn asked(app: &TestApp, token: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_vouches_for_roles_and_tenant() {
+async fn an_oidc_token_determines_roles_and_tenant() {
     // The typed client of an app sets up what the other clients here need.
     let early = TestApp::start(0).await;
     let Some(provider) = Provider::start().await else { return early.close().await };
@@ -137,7 +140,7 @@ async fn a_provider_vouches_for_roles_and_tenant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_was_made_for_another_or_changed_is_refused() {
+async fn an_oidc_token_for_another_audience_or_with_changed_claims_is_refused() {
     let early = TestApp::start(0).await;
     let Some(provider) = Provider::start().await else { return early.close().await };
     let app = provider.app().await;
@@ -168,7 +171,7 @@ async fn a_token_that_was_made_for_another_or_changed_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_may_be_unavailable_and_change_its_keys() {
+async fn an_unavailable_provider_and_changed_keys_are_tolerated() {
     let early = TestApp::start(0).await;
     let Some(mut provider) = Provider::start().await else { return early.close().await };
     let before = provider.token("admin", "urn:noetl").await;
@@ -176,8 +179,8 @@ async fn a_provider_may_be_unavailable_and_change_its_keys() {
     assert_eq!(asked(&app, &before).await.0, 200);
     provider.rotate().await;
     let after = provider.token("admin", "urn:noetl").await;
-    // Keys that were just read are not read again for whoever makes key names up; a process that
-    // has not asked yet finds the new one.
+    // Keys that were just read are not read again for unknown key names; a process that has not
+    // read them yet gets the new one.
     let other = provider.app().await;
     assert_eq!(asked(&other, &after).await.0, 200);
     let third = provider.app().await;
@@ -191,7 +194,7 @@ async fn a_provider_may_be_unavailable_and_change_its_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listener_takes_messages_of_one_identity() {
+async fn a_listener_accepts_messages_of_one_identity() {
     let early = TestApp::start(0).await;
     let Some(provider) = Provider::start().await else { return early.close().await };
     let app = TestApp::start(0).await;
@@ -233,7 +236,7 @@ const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_trades_a_code_for_a_token_that_is_taken() {
+async fn a_page_exchanges_a_code_for_a_valid_token() {
     let early = TestApp::start(0).await;
     let Some(provider) = Provider::start().await else { return early.close().await };
     let app = provider.app().await;
@@ -249,26 +252,29 @@ async fn a_page_trades_a_code_for_a_token_that_is_taken() {
         post(&app, "/api/auth/oidc/token", body.to_string()).answer().await
     };
     let code = provider.code(redirect, CHALLENGE).await;
-    let (status, said) = trade(&code, VERIFIER).await;
-    assert_eq!(status, 200, "{said}");
-    let token = said["token"].as_str().expect("a token");
+    let (status, response) = trade(&code, VERIFIER).await;
+    assert_eq!(status, 200, "{response}");
+    let token = response["token"].as_str().expect("a token");
     let (status, who) = asked(&app, token).await;
     assert_eq!((status, &who["roles"]), (200, &json!(["operator"])), "{who}");
 
     let code = provider.code(redirect, CHALLENGE).await;
-    let (status, said) = trade(&code, &VERIFIER.replace('d', "e")).await;
-    assert_eq!((status, &said["code"]), (401, &json!("not_authenticated")), "another's proof");
-    let (status, said) = trade("nothing", VERIFIER).await;
-    assert_eq!(status, 401, "{said}");
-    assert!(said["message"].as_str().is_some_and(|why| why.contains("invalid_grant")), "{said}");
-    let (status, said) = trade("", VERIFIER).await;
-    assert_eq!((status, &said["code"]), (422, &json!("invalid_code_request")));
+    let (status, response) = trade(&code, &VERIFIER.replace('d', "e")).await;
+    assert_eq!((status, &response["code"]), (401, &json!("not_authenticated")), "another's proof");
+    let (status, response) = trade("nothing", VERIFIER).await;
+    assert_eq!(status, 401, "{response}");
+    assert!(
+        response["message"].as_str().is_some_and(|why| why.contains("invalid_grant")),
+        "{response}"
+    );
+    let (status, response) = trade("", VERIFIER).await;
+    assert_eq!((status, &response["code"]), (422, &json!("invalid_code_request")));
     app.close().await;
     early.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_auth_mode_tells_a_page_that_no_sign_in_is_required() {
+async fn the_auth_mode_reports_that_no_sign_in_is_required() {
     let open = TestApp::start(0).await;
     let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
     let token = TestApp::builder().slots(0).options(options).start().await;
@@ -294,8 +300,8 @@ async fn the_auth_mode_tells_a_page_that_no_sign_in_is_required() {
         (without, "oidc", Value::Null, "sign_in_not_configured"),
         (away, "oidc", trouble, "identity_provider_unavailable"),
     ] {
-        let said = get(&app, "/api/auth/mode").answer().await;
-        assert_eq!(said, (200, json!({"mode": mode, "sign_in": null, "trouble": why})));
+        let response = get(&app, "/api/auth/mode").answer().await;
+        assert_eq!(response, (200, json!({"mode": mode, "sign_in": null, "trouble": why})));
         let (_, refused) = post(&app, "/api/auth/oidc/token", body.clone()).answer().await;
         assert_eq!(refused["code"], code, "{mode}");
         app.close().await;

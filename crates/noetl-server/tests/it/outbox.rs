@@ -58,7 +58,7 @@ async fn rows_are_claimed_published_and_counted() {
 }
 
 #[tokio::test]
-async fn a_limit_outside_is_taken_for_the_nearest() {
+async fn a_limit_out_of_range_is_clamped() {
     let app = system_app().await;
     started(&app).await;
     for (limit, claimed) in [(i64::MIN, 1), (0, 1), (i64::MAX, 1)] {
@@ -83,7 +83,7 @@ async fn a_failed_row_is_claimable_after_its_delay() {
       "available_at_in": 10
     }
     "#);
-    // Published rows and rows nobody knows stay as they are.
+    // Published and unknown rows stay unchanged.
     post_as_system(&app, PUBLISHED, r#"{"outbox_ids":[2]}"#).answer().await;
     for id in [2, 99] {
         let failed = json!({"outbox_id": id, "error": "x"}).to_string();
@@ -107,8 +107,8 @@ async fn invalid_outbox_requests_are_rejected() {
         (FAILED, r#"{"outbox_id":1,"error":""}"#, 400, "empty_request"),
         (FAILED, r#"{"outbox_id":1,"error":"x","attempts":"1"}"#, 422, "invalid_body"),
     ] {
-        let (found, answer) = post_as_system(&app, path, body).answer().await;
-        assert_eq!((found, &answer["code"]), (status, &code.into()), "{path} {body}: {answer}");
+        let (actual, answer) = post_as_system(&app, path, body).answer().await;
+        assert_eq!((actual, &answer["code"]), (status, &code.into()), "{path} {body}: {answer}");
     }
     app.close().await;
 }

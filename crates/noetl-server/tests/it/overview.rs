@@ -102,7 +102,7 @@ async fn a_dashboard_counts_executions() {
 }
 
 #[tokio::test]
-async fn widgets_show_the_same() {
+async fn dashboard_widgets_count_executions() {
     let app = TestApp::start(2).await;
     finished(&app).await;
     let (status, body) = get(&app, "/api/dashboard/widgets").answer().await;
@@ -119,7 +119,7 @@ async fn widgets_show_the_same() {
 }
 
 #[tokio::test]
-async fn the_machine_and_the_process_are_measured() {
+async fn the_status_reports_system_and_process_usage() {
     let app = TestApp::start(0).await;
     let (status, body) = get(&app, "/api/status").answer().await;
     assert_eq!(status, 200, "{body}");
@@ -177,7 +177,7 @@ async fn a_store_without_connections_has_an_empty_pool() {
 }
 
 #[tokio::test]
-async fn sqlite_runs_no_statements_and_its_schema_is_looked_at() {
+async fn sqlite_executes_no_statements_and_validates_its_schema() {
     let store = Arc::new(SqliteStore::open(Options::memory()).expect("a store"));
     let app = TestApp::builder().slots(0).over(store).start().await;
     let ask = post(&app, "/api/postgres/execute", r#"{"query":"select 1"}"#);

@@ -74,7 +74,7 @@ async fn a_worker_registers_sends_heartbeats_and_deregisters() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_makes_a_worker_known() {
+async fn a_heartbeat_registers_an_unknown_worker() {
     let app = TestApp::start(0).await;
     let beat = post(&app, "/api/worker/pool/heartbeat", r#"{"name":"lost"}"#);
     assert_eq!(beat.answer().await.0, 200);
@@ -84,7 +84,7 @@ async fn a_heartbeat_makes_a_worker_known() {
 }
 
 #[tokio::test]
-async fn runtimes_are_listed_by_kind_status_and_a_part_of_the_name() {
+async fn runtimes_are_filtered_by_kind_status_and_part_of_the_name() {
     let app = TestApp::start(0).await;
     for (name, kind, status) in [
         ("gpu-1", "worker_pool", "ready"),
@@ -119,9 +119,9 @@ async fn runtimes_are_listed_by_kind_status_and_a_part_of_the_name() {
 }
 
 #[tokio::test]
-async fn a_runtime_needs_a_kind_and_a_name_of_its_own() {
+async fn a_runtime_requires_a_valid_kind_and_name() {
     let app = TestApp::start(0).await;
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for body in [
         json!({"name": "w", "kind": "toaster"}),
         json!({"name": "  "}),
@@ -133,10 +133,10 @@ async fn a_runtime_needs_a_kind_and_a_name_of_its_own() {
         for path in ["register", "heartbeat"] {
             let path = format!("/api/worker/pool/{path}");
             let (status, answer) = post(&app, &path, body.to_string()).answer().await;
-            said.push(format!("{status} {}", answer["code"]));
+            messages.push(format!("{status} {}", answer["code"]));
         }
     }
-    assert_snapshot!(said.join("\n"), @r#"
+    assert_snapshot!(messages.join("\n"), @r#"
     422 "invalid_kind"
     422 "invalid_kind"
     422 "invalid_worker"

@@ -9,7 +9,7 @@ const ADVANCE: &str = "/api/internal/projection/advance";
 const PROJECT: &str = "/api/internal/events/project";
 
 #[tokio::test]
-async fn each_execution_is_advanced_or_fails_for_itself() {
+async fn each_execution_is_advanced_or_fails_independently() {
     let app = system_app().await;
     let id = started(&app).await;
     let body = json!({"execution_ids": [id, 31337, id, -1, i64::MAX]}).to_string();
@@ -49,7 +49,7 @@ async fn each_execution_is_advanced_or_fails_for_itself() {
 }
 
 #[tokio::test]
-async fn an_event_that_comes_late_is_in_the_next_snapshot() {
+async fn a_late_event_is_included_in_the_next_snapshot() {
     let app = system_app().await;
     let row = |id: i64| json!({"events": [{"event_id": id, "execution_id": 77}]}).to_string();
     post_as_system(&app, PROJECT, row(9)).answer().await;

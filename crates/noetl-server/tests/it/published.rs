@@ -1,4 +1,5 @@
-//! What the tests of published clients share: an app on SQLite, and fields as a client takes them.
+//! Helpers for tests of published clients: an app on SQLite, and fields with the types that clients
+//! expect.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use crate::api::{TOKEN, post};
 use crate::stores::key;
 
-/// What a client takes a field for.
+/// Type that a client expects of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum As {
     /// Text that is not empty.
@@ -74,7 +75,7 @@ fn options() -> Options {
     Options { cors_origins, ..Options::default() }
 }
 
-/// An app that asks nobody who they are; `slots` of its own worker.
+/// Starts an app without authentication; `slots` of its own worker.
 pub(crate) async fn open_app(slots: usize) -> TestApp {
     let internal_token = InternalToken::read_by(|| Some(TOKEN.to_owned()));
     builder().slots(slots).options(Options { internal_token, ..options() }).start().await

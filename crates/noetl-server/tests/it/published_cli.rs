@@ -54,7 +54,7 @@ async fn a_playbook_is_registered_listed_and_read() {
         post(&app, "/api/catalog/resource", r#"{"path":"nope"}"#).answer().await;
     assert_eq!(status, 404, "{missing}");
     reads(&missing, &[("error", As::Text), ("status", As::Count)]);
-    // The full-screen mode asks for paths.
+    // The full-screen mode lists paths.
     let (status, paths) = get(&app, "/api/catalog/list/Playbook").answer().await;
     assert_eq!((status, paths), (200, json!(["tests/greet"])));
     app.close().await;
@@ -80,11 +80,11 @@ async fn a_directory_is_loaded_in_batches() {
 }
 
 #[tokio::test]
-async fn a_run_honours_the_version_and_the_workload() {
+async fn a_run_uses_the_requested_version_and_workload() {
     let app = open_app(2).await;
     register(&app, GREET).await;
     register(&app, &GREET.replace("Hello", "Goodbye")).await;
-    for (version, said) in [(json!(1), "Hello, moon!"), (json!(2), "Goodbye, moon!")] {
+    for (version, expected) in [(json!(1), "Hello, moon!"), (json!(2), "Goodbye, moon!")] {
         let body = json!({
             "path": "tests/greet", "version": version,
             "workload": {"who": "moon"}, "resource_kind": "playbook",
@@ -101,7 +101,7 @@ async fn a_run_honours_the_version_and_the_workload() {
             .await
             .expect("an answer");
         let (_, detail) = get(&app, &format!("/api/executions/{id}")).answer().await;
-        assert_eq!(detail["result"]["said"], said);
+        assert_eq!(detail["result"]["said"], expected);
     }
     let body = json!({"path": "nope", "workload": {}, "resource_kind": "playbook"});
     let (status, body) = post(&app, "/api/execute", body.to_string()).answer().await;
@@ -109,7 +109,7 @@ async fn a_run_honours_the_version_and_the_workload() {
     app.close().await;
 }
 
-/// What the summary of `status` is made of.
+/// Fields of the summary of `status`.
 const SUMMARY: &[(&str, As)] = &[
     ("execution_id", As::NumberId),
     ("status", As::Text),
@@ -137,15 +137,15 @@ async fn a_status_distinguishes_completed_failed_and_running_executions() {
     register(&app, GREET).await;
     register(&app, &failing()).await;
     let completed = status(&app, &ended(&app, "tests/greet").await).await;
-    let told = |body: &Value| (body["completed"] == true, body["failed"] == true);
-    assert_eq!(told(&completed), (true, false));
+    let outcome = |body: &Value| (body["completed"] == true, body["failed"] == true);
+    assert_eq!(outcome(&completed), (true, false));
     assert_eq!(completed["completed_steps"], json!(["start", "end"]));
     let over =
         [("end_time", As::Time), ("duration_seconds", As::Number), ("duration_human", As::Text)];
     reads(&completed, &over);
     reads(&completed, &[("error", As::Null)]);
     let failed = status(&app, &ended(&app, "tests/fails").await).await;
-    assert_eq!(told(&failed), (true, true), "`completed` says that it is over");
+    assert_eq!(outcome(&failed), (true, true), "`completed` says that it is over");
     reads(&failed, &over);
     reads(&failed, &[("error", As::Text)]);
     assert_eq!(failed["completed_steps"], json!([]));
@@ -154,7 +154,7 @@ async fn a_status_distinguishes_completed_failed_and_running_executions() {
     let app = open_app(0).await;
     register(&app, GREET).await;
     let running = status(&app, &begun(&app, "tests/greet").await).await;
-    assert_eq!(told(&running), (false, false));
+    assert_eq!(outcome(&running), (false, false));
     assert_eq!(
         (&running["status"], &running["current_step"]),
         (&"RUNNING".into(), &"start".into())
@@ -163,7 +163,7 @@ async fn a_status_distinguishes_completed_failed_and_running_executions() {
 }
 
 #[tokio::test]
-async fn a_status_that_is_not_found_is_looked_for_in_the_execution() {
+async fn a_status_lookup_falls_back_to_the_execution() {
     let app = open_app(2).await;
     register(&app, GREET).await;
     assert_eq!(get(&app, "/api/executions/7/status").answer().await.0, 404);
@@ -225,7 +225,7 @@ async fn the_published_cli_cancels_cleans_up_and_reruns() {
 }
 
 #[tokio::test]
-async fn credentials_are_put_and_read() {
+async fn credentials_are_stored_and_read() {
     let app = open_app(0).await;
     let file = r#"{"name":"db","type":"postgres","data":{"password":"a secret of theirs"}}"#;
     let (status, body) = post(&app, "/api/credentials", file).answer().await;
@@ -240,7 +240,7 @@ async fn credentials_are_put_and_read() {
 }
 
 #[tokio::test]
-async fn the_database_is_asked_for_its_state() {
+async fn the_database_state_is_reported() {
     let app = open_app(0).await;
     let (status, init) =
         crate::api::ask(&app, reqwest::Method::POST, "/api/db/init").answer().await;
@@ -249,7 +249,7 @@ async fn the_database_is_asked_for_its_state() {
     let (status, valid) = get(&app, "/api/db/validate").answer().await;
     assert_eq!((status, &valid["valid"]), (200, &true.into()));
     reads(&valid, &[("tables", As::List), ("missing", As::List)]);
-    // SQLite runs no statement of others, and says where to run it.
+    // SQLite executes no statements, and the error says where to run them.
     let query = r#"{"query":"select 1","schema":"noetl"}"#;
     let (status, body) = post(&app, "/api/postgres/execute", query).answer().await;
     assert_eq!((status, &body["code"]), (501, &"not_postgres".into()));
@@ -257,7 +257,7 @@ async fn the_database_is_asked_for_its_state() {
 }
 
 #[tokio::test]
-async fn the_log_is_queried() {
+async fn executions_and_events_are_queried() {
     let app = open_app(2).await;
     register(&app, GREET).await;
     let id = ended(&app, "tests/greet").await;

@@ -1,4 +1,4 @@
-//! The calls of the published gateway: what it asks itself, and what it passes on for a page.
+//! Requests of the published gateway: its own, and those it forwards for a page.
 
 use noetl_model::Tenant;
 use noetl_secrets::{Role, TokenRequest};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::api::{GREET, ask, get, post, register};
 use crate::published::{As, begun, open_app, reads};
 
-/// What it reads of an execution that it started: the id, and what else is there as text.
+/// Checks the fields that it reads of a started execution: the ID, and other fields as text.
 fn started(body: &serde_json::Value) {
     reads(body, &[("execution_id", As::TextId), ("status", As::Text)]);
     for name in ["name", "path", "resource_kind"] {
@@ -18,7 +18,7 @@ fn started(body: &serde_json::Value) {
 }
 
 #[tokio::test]
-async fn a_login_and_a_question_start_playbooks() {
+async fn login_and_chat_requests_start_playbooks() {
     let app = open_app(0).await;
     register(&app, GREET).await;
     let login = json!({
@@ -45,7 +45,7 @@ async fn a_login_and_a_question_start_playbooks() {
 }
 
 #[tokio::test]
-async fn a_session_is_checked() {
+async fn a_session_is_validated() {
     let app = open_app(0).await;
     let request =
         TokenRequest { name: "somebody".into(), role: Role::Operator, lasts: None, pool: None };
@@ -74,7 +74,7 @@ async fn a_session_is_checked() {
 }
 
 #[tokio::test]
-async fn forwarded_requests_of_a_page_get_the_response_for_a_page() {
+async fn forwarded_page_requests_get_page_responses() {
     let app = open_app(0).await;
     register(&app, GREET).await;
     let id = begun(&app, "tests/greet").await;

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::api::{Ask, GREET, ask};
 use crate::published::{As, begun, ended, open_app, reads};
 
-/// Where the page comes from while it is worked on.
+/// Origin of the page's development server.
 const PAGE: &str = "http://localhost:3001";
 
-/// As a browser asks for the page.
+/// Creates a request as a browser sends it for the page.
 pub(crate) fn page<'a>(app: &'a TestApp, verb: Method, path: &str) -> Ask<'a> {
     ask(app, verb, &format!("/api/{path}")).header("origin", PAGE)
 }
@@ -59,7 +59,7 @@ async fn a_browser_may_read_its_responses() {
 }
 
 #[tokio::test]
-async fn the_page_sees_how_the_server_is() {
+async fn the_page_reads_health_and_statistics() {
     let app = open_app(2).await;
     register(&app, GREET).await;
     ended(&app, "tests/greet").await;
@@ -137,17 +137,17 @@ async fn a_workload_key_named_metadata_is_unchanged() {
 }
 
 #[tokio::test]
-async fn agents_and_forms_are_found() {
+async fn agents_and_input_forms_are_returned() {
     let app = open_app(0).await;
     let workload = "  who: world # ui:description=Whom to greet\n  size: s # ui:enum=[s, m]\n";
     let agent =
         GREET.replace("  name: greet\n", "  name: greet\n  agent: true\n  capabilities: [a]\n");
     register(&app, &agent.replace("  who: world\n", workload)).await;
-    for (wanted, found) in
+    for (wanted, expected) in
         [(json!({}), 1), (json!({"capabilities": ["a"]}), 1), (json!({"capabilities": ["b"]}), 0)]
     {
         let listed = post(&app, "catalog/agents/list", wanted).await;
-        assert_eq!(listed["entries"].as_array().map(Vec::len), Some(found));
+        assert_eq!(listed["entries"].as_array().map(Vec::len), Some(expected));
     }
     let form = read(&app, "catalog/tests/greet/ui_schema?version=latest").await;
     let fields = [
@@ -176,7 +176,7 @@ async fn agents_and_forms_are_found() {
 }
 
 #[tokio::test]
-async fn the_editor_reads_checks_and_saves() {
+async fn the_editor_reads_validates_and_saves_documents() {
     let app = open_app(0).await;
     let id = register(&app, GREET).await["catalog_id"].clone();
     let id = id.as_str().expect("text");
@@ -206,7 +206,7 @@ async fn the_editor_reads_checks_and_saves() {
     app.close().await;
 }
 
-/// What the table of executions shows of each.
+/// Fields of the table of executions.
 const EXECUTION: &[(&str, As)] = &[
     ("execution_id", As::TextId),
     ("path", As::Text),
@@ -221,7 +221,7 @@ const EXECUTION: &[(&str, As)] = &[
     ("parent_execution_id", As::Null),
 ];
 
-/// What the table of events shows of each.
+/// Fields of the table of events.
 const EVENT: &[(&str, As)] = &[
     ("execution_id", As::TextId),
     ("event_id", As::TextId),
@@ -277,7 +277,7 @@ async fn executions_and_their_events_are_shown() {
     let ended_with = &first["events"][0];
     assert_eq!(ended_with["event_type"], "playbook.completed");
     reads(ended_with, &[("duration", As::Number)]);
-    // A poll asks for what is new, a filter for what is of a kind.
+    // A poll requests new events; a filter selects types.
     let since = first["events"][2]["event_id"].as_str().expect("an id");
     let path = format!("executions/{id}?page=1&page_size=50&since_event_id={since}");
     assert_eq!(read(&app, &path).await["events"].as_array().map(Vec::len), Some(2));
@@ -291,7 +291,7 @@ async fn executions_and_their_events_are_shown() {
 }
 
 #[tokio::test]
-async fn an_execution_is_started_stopped_and_run_again() {
+async fn an_execution_is_started_cancelled_and_rerun() {
     let app = open_app(0).await;
     let catalog_id = register(&app, GREET).await["catalog_id"].clone();
     let workload = json!({"who": "moon"});

@@ -1,4 +1,4 @@
-//! The calls of the published web page about what is kept besides playbooks and executions.
+//! Requests of the published web page about credentials and test suites.
 
 use noetl_model::Tenant;
 use noetl_secrets::{Role, TokenRequest};
@@ -9,7 +9,7 @@ use crate::published::{As, guarded_app, open_app, reads};
 use crate::published_gui::{page, post, read, send};
 
 #[tokio::test]
-async fn secrets_are_kept_listed_shown_and_removed() {
+async fn secrets_are_stored_listed_shown_and_removed() {
     let app = open_app(0).await;
     let credential = json!({
         "name": "db", "type": "postgres", "data": {"password": "of nobody"},
@@ -50,14 +50,14 @@ async fn secrets_are_kept_listed_shown_and_removed() {
 }
 
 #[tokio::test]
-async fn suites_of_the_test_lab_are_kept() {
+async fn test_suites_are_stored_and_listed() {
     let app = open_app(0).await;
     let path = "playbook-tests/suites/tests/greet";
     assert_eq!(page(&app, Method::GET, path).answer().await.0, 404);
     let suite =
         json!({"playbook_path": "tests/greet", "tests": [{"name": "a"}], "metadata": {"by": "me"}});
-    let (status, kept) = send(&app, Method::PUT, path, suite).await;
-    assert_eq!(status, 200, "{kept}");
+    let (status, stored) = send(&app, Method::PUT, path, suite).await;
+    assert_eq!(status, 200, "{stored}");
     let fields = [
         ("suite_id", As::Text),
         ("file_path", As::Text),
@@ -66,8 +66,8 @@ async fn suites_of_the_test_lab_are_kept() {
         ("metadata", As::Map),
         ("updated_at", As::Time),
     ];
-    reads(&kept, &fields);
-    assert_eq!(read(&app, path).await, kept);
+    reads(&stored, &fields);
+    assert_eq!(read(&app, path).await, stored);
     assert_eq!(page(&app, Method::DELETE, path).answer().await.0, 200);
     app.close().await;
 }

@@ -68,7 +68,7 @@ async fn a_publisher_empties_the_outbox() {
 }
 
 #[tokio::test]
-async fn a_projector_keeps_rows_and_a_materializer_events() {
+async fn a_projector_stores_rows_and_a_materializer_stores_events() {
     let app = app().await;
     register(&app, GREET).await;
     let id: i64 = begun(&app, "tests/greet").await.parse().expect("digits");
@@ -78,17 +78,21 @@ async fn a_projector_keeps_rows_and_a_materializer_events() {
     });
     let rows =
         json!({"events": [row, row, {"event_id": 72, "execution_id": 70, "timestamp": "soon"}]});
-    let kept = ordered(&app, "events/project", rows).await;
-    assert_eq!((&kept["projected"], &kept["duplicates"]), (&1.into(), &1.into()), "{kept}");
+    let projected = ordered(&app, "events/project", rows).await;
+    assert_eq!(
+        (&projected["projected"], &projected["duplicates"]),
+        (&1.into(), &1.into()),
+        "{projected}"
+    );
     reads(
-        &kept["rejected"][0],
+        &projected["rejected"][0],
         &[("index", As::Count), ("event_id", As::NumberId), ("error", As::Text)],
     );
-    let said =
+    let materialized =
         json!([{"execution_id": id, "event_id": 990, "step": "start", "event_type": "note"}]);
-    let kept = ordered(&app, "events/materialize", said.clone()).await;
-    assert_eq!(kept, json!({"materialized": 1, "duplicates": 0}));
-    let again = ordered(&app, "events/materialize", said).await;
+    let response = ordered(&app, "events/materialize", materialized.clone()).await;
+    assert_eq!(response, json!({"materialized": 1, "duplicates": 0}));
+    let again = ordered(&app, "events/materialize", materialized).await;
     assert_eq!(again, json!({"materialized": 0, "duplicates": 1}));
     let advanced = ordered(&app, "projection/advance", json!({"execution_ids": [id, 31337]})).await;
     let one = [("execution_id", As::NumberId), ("version", As::NumberId), ("events", As::Count)];
@@ -102,7 +106,7 @@ async fn a_projector_keeps_rows_and_a_materializer_events() {
 }
 
 #[tokio::test]
-async fn a_cleaner_asks_with_or_without_a_body() {
+async fn cleanup_accepts_requests_with_and_without_a_body() {
     let app = app().await;
     let days = json!({"command_retention_days": 7, "runtime_stale_minutes": 60, "event_retention_days": 0});
     let cleaned = ordered(&app, "cleanup/purge", days).await;
@@ -120,7 +124,7 @@ async fn a_cleaner_asks_with_or_without_a_body() {
 }
 
 #[tokio::test]
-async fn a_subscription_is_run_from_registering_to_its_end() {
+async fn a_subscription_runs_from_registration_to_deactivation() {
     let app = open_app(0).await;
     register(&app, GREET).await;
     register(&app, &document("sub/a")).await;

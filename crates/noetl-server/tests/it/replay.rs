@@ -221,7 +221,7 @@ async fn invalid_replay_requests_are_reported() {
       "message": "as_of_time must be an RFC 3339 time, as 2026-01-31T12:00:00Z"
     }
     "#);
-    for (query, said) in [
+    for (query, expected) in [
         ("execution_id=", "execution_id must be given"),
         ("execution_id=abc", "execution_id must be a whole number of 64 bits"),
         ("execution_id=1.5", "execution_id must be a whole number of 64 bits"),
@@ -237,7 +237,7 @@ async fn invalid_replay_requests_are_reported() {
         ("execution_id=1&tenant_id=a%00b", "text must not hold NUL characters"),
     ] {
         let (status, body) = state(&app, query).await;
-        assert_eq!((status, body["error"].as_str()), (400, Some(said)), "{query}");
+        assert_eq!((status, body["error"].as_str()), (400, Some(expected)), "{query}");
     }
     let (status, _) = state(&app, "execution_id=1&execution_id=2").await;
     assert_eq!(status, 400);
@@ -245,7 +245,7 @@ async fn invalid_replay_requests_are_reported() {
 }
 
 #[tokio::test]
-async fn an_unavailable_store_is_a_503() {
+async fn an_unavailable_store_responds_with_503() {
     let app = TestApp::start(0).await;
     app.store.set_down(true);
     assert_snapshot!(shown(&app, "execution_id=1").await, @r#"

@@ -26,7 +26,7 @@ async fn send(app: &TestApp, path: &str, body: Value) -> Value {
     answer
 }
 
-/// Asks for one command; the id of what came.
+/// Leases one command and returns its ID.
 async fn lease(app: &TestApp, worker: &str) -> Option<i64> {
     let body = json!({"worker_id": worker, "max": 1, "wait_seconds": 0});
     send(app, "/api/worker/lease", body).await["commands"][0]["event_id"].as_i64()
@@ -36,7 +36,7 @@ async fn beat(app: &TestApp, worker: &str, commands: &[i64]) -> Value {
     send(app, "/api/worker/heartbeat", json!({"worker_id": worker, "commands": commands})).await
 }
 
-/// Says that a command has ended; what was made of that.
+/// Reports a completion and returns its status.
 async fn done(app: &TestApp, worker: &str, id: i64, command: i64) -> Value {
     let end = json!({"execution_id": id, "event_id": command, "data": {"message": "hi"}});
     let ends = send(app, "/api/worker/report", json!({"worker_id": worker, "ends": [end]})).await;
@@ -100,11 +100,11 @@ async fn a_watchdog_does_not_kill_healthy_work_of_a_remote_worker() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let command = lease(&app, "busy").await.expect("a command");
-    // A step of hours, many leases long, whose worker is heard of in time.
+    // A step of several hours, many leases long, whose worker sends heartbeats in time.
     for _ in 0..500 {
         clock.advance(Duration::from_secs(30));
-        let told = beat(&app, "busy", &[command]).await;
-        assert_eq!((&told["lost"], &told["cancel"]), (&json!([]), &json!([])));
+        let heartbeat = beat(&app, "busy", &[command]).await;
+        assert_eq!((&heartbeat["lost"], &heartbeat["cancel"]), (&json!([]), &json!([])));
         assert_eq!(app.control.remote.leasing.expire_overdue().await.expect("a store"), 0);
     }
     assert_eq!(lease(&app, "other").await, None, "nobody else is given it");

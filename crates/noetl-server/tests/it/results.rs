@@ -19,13 +19,13 @@ async fn resolve(app: &TestApp, reference: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_is_kept_and_resolved_as_it_was() {
+async fn a_result_is_stored_and_resolved_unchanged() {
     on_every_store(async |app| {
         let id = started(app).await;
         let data = json!({"b": [1, 2.5, "größer"], "a": {"z": null, "y": true}});
         let body = json!({"name": "load/rows", "data": data, "source_step": "load", "ttl": 5});
-        let (status, kept) = put(app, id, body.to_string()).await;
-        insta::allow_duplicates! { assert_snapshot!(shown(status, kept.clone()), @r#"
+        let (status, stored) = put(app, id, body.to_string()).await;
+        insta::allow_duplicates! { assert_snapshot!(shown(status, stored.clone()), @r#"
         200
         {
           "ref": "noetl://execution/[id]/result/load/rows/[id]",
@@ -36,7 +36,7 @@ async fn a_result_is_kept_and_resolved_as_it_was() {
           "expires_at": null
         }
         "#); }
-        let reference = kept["ref"].as_str().expect("a reference");
+        let reference = stored["ref"].as_str().expect("a reference");
         assert_eq!(resolve(app, reference).await, (200, data));
         for other in [
             reference.replace("load/rows", "load"),
@@ -51,12 +51,12 @@ async fn a_result_is_kept_and_resolved_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_large_result_is_taken_and_one_that_is_too_large_is_not() {
+async fn a_large_result_is_stored_and_an_oversized_one_is_refused() {
     let app = app().await;
     let id = started(&app).await;
     let body = |bytes: usize| format!(r#"{{"name":"n","data":"{}"}}"#, "x".repeat(bytes));
-    let (status, kept) = put(&app, id, body(5 << 20)).await;
-    assert_eq!((status, &kept["bytes"]), (200, &((5 << 20) + 2).into()));
+    let (status, stored) = put(&app, id, body(5 << 20)).await;
+    assert_eq!((status, &stored["bytes"]), (200, &((5 << 20) + 2).into()));
     let (status, refused) = put(&app, id, body(64 << 20)).await;
     assert_eq!((status, &refused["code"]), (413, &"body_too_large".into()));
     app.close().await;
@@ -71,8 +71,8 @@ async fn invalid_results_and_references_are_rejected() {
         (id, json!({"name": "", "data": 1}), 422, "invalid_name"),
         (1, json!({"name": "n", "data": 1}), 404, "execution_not_found"),
     ] {
-        let (found, answer) = put(&app, id, body.to_string()).await;
-        assert_eq!((found, &answer["code"]), (status, &code.into()), "{body}");
+        let (actual, answer) = put(&app, id, body.to_string()).await;
+        assert_eq!((actual, &answer["code"]), (status, &code.into()), "{body}");
     }
     let (status, body) = resolve(&app, "s3://bucket/key").await;
     assert_snapshot!(shown(status, body), @r#"
@@ -90,7 +90,7 @@ async fn invalid_results_and_references_are_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reference_of_a_published_worker_is_found_by_the_end_of_its_key() {
+async fn a_reference_of_a_published_worker_resolves_by_its_key_suffix() {
     on_every_store(async |app| {
         let keep = async |key: &str, body: &str| {
             let request = ask(app, Method::PUT, &format!("/api/internal/objects/{key}"));

@@ -29,7 +29,7 @@ pub(crate) fn basic(name: &str, bearer: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{name}:{token}")))
 }
 
-/// What a caller with this header gets: the status and the code.
+/// Returns the status and the code that a caller with this header gets.
 async fn answered(app: &TestApp, verb: &str, path: &str, bearer: Option<&str>) -> (u16, String) {
     let verb: Method = verb.to_uppercase().parse().expect("a verb");
     let mut asked = ask(app, verb, path).header("content-type", "application/json").body("{}");
@@ -47,7 +47,7 @@ async fn answered(app: &TestApp, verb: &str, path: &str, bearer: Option<&str>) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_route_admits_its_roles_only() {
+async fn every_route_admits_only_its_roles() {
     let app = guarded().await;
     let mut callers = Vec::new();
     for role in Role::ALL {
@@ -61,7 +61,7 @@ async fn every_route_admits_its_roles_only() {
     let (_, document) = get(&app, "/api/openapi.json").answer().await;
     let mut routes = 0;
     for (path, item) in document["paths"].as_object().expect("paths") {
-        // What a route does with an id that nobody has does not matter here.
+        // The result for an unknown ID doesn't matter here.
         let asked = path.replace("{event_id}", "1").replace("{id}", "1").replace('{', "");
         let asked = asked.replace('}', "").replace("*", "");
         for (verb, operation) in item.as_object().expect("operations") {
@@ -71,11 +71,11 @@ async fn every_route_admits_its_roles_only() {
             let (status, code) = answered(&app, verb, &asked, None).await;
             let is_internal = roles == ["internal"];
             match (roles.is_empty(), is_internal) {
-                // Whoever hands a message to a listener is known by what that asks for.
+                // Senders of messages authenticate as the listener requires.
                 (true, _) if path.starts_with("/ingress/") => {
                     assert_eq!(code, "listener_not_found", "{verb} {path}");
                 }
-                // Whoever signs in is known by nothing yet; an empty request is what is wrong.
+                // Sign-in requests need no authentication; only the empty body is invalid.
                 (true, _) if path == "/api/auth/oidc/token" || path == "/api/auth/code" => {
                     assert_eq!((status, &*code), (422, "invalid_body"), "{verb} {path}");
                 }
@@ -102,7 +102,7 @@ async fn every_route_admits_its_roles_only() {
 }
 
 #[tokio::test]
-async fn a_token_sees_its_tenant_only() {
+async fn a_token_sees_only_its_tenant() {
     let app = guarded().await;
     let (acme, other) =
         (token(&app, "acme", Role::Admin).await, token(&app, "other", Role::Admin).await);
@@ -156,7 +156,7 @@ async fn shared_resources_require_the_default_tenant() {
 }
 
 #[tokio::test]
-async fn tokens_are_made_listed_and_ended_over_http() {
+async fn tokens_are_created_listed_and_revoked_over_http() {
     let app = guarded().await;
     let admin = token(&app, "acme", Role::Admin).await;
     let body = json!({"name": "ci", "role": "operator", "expires_in": 3600}).to_string();

@@ -1,4 +1,4 @@
-//! Acting on a subscription from elsewhere, on every store.
+//! Remote runtimes of a subscription, on every store.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,7 +29,7 @@ async fn lease(app: &TestApp, id: &str, holder: &str) -> (bool, bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_runtime_acts_and_the_others_wait() {
+async fn one_runtime_has_the_lease_and_others_wait() {
     on_every_store(async |app| {
         let id = known(app).await;
         assert_eq!(lease(app, &id, "a").await, (true, false));
@@ -61,7 +61,7 @@ async fn counters_of_a_subscription_runtime_are_on_the_metrics_page() {
             "noetl_subscription_messages_total{outcome=\"received\",subscription=\"sub/a\"} 5",
             "noetl_subscription_messages_total{outcome=\"dead_lettered\",subscription=\"sub/a\"} 1",
         ] {
-            assert!(page.lines().any(|found| found == line), "{line}\n{page}");
+            assert!(page.lines().any(|rendered| rendered == line), "{line}\n{page}");
         }
         ask(app, &id, "release", json!({"holder": "a"})).await;
         assert!(!app.control.journal.metrics.text().contains("noetl_subscription_backlog{"));
@@ -81,19 +81,19 @@ async fn a_dead_letter_is_stored_completely_and_recorded() {
         let (status, body) = ask(app, &id, "dead-letters", letter.clone()).await;
         assert_eq!(status, 200, "{body}");
         let key = body["object"].as_str().unwrap();
-        let kept = app.control.data.objects.get(None, key).await.unwrap();
-        assert_eq!(kept.bytes, [0, 255, 7]);
+        let object = app.control.data.objects.get(None, key).await.unwrap();
+        assert_eq!(object.bytes, [0, 255, 7]);
         let (_, again) = ask(app, &id, "dead-letters", letter).await;
         assert_eq!(again["object"], key, "the same message has the same object");
         let (_, log) =
             get(app, &format!("/api/subscriptions/{id}/events?limit=1000")).answer().await;
-        let told = log["events"].as_array().expect("a log");
-        let told: Vec<&Value> = told
+        let events = log["events"].as_array().expect("a log");
+        let events: Vec<&Value> = events
             .iter()
             .filter(|event| event["event_type"] == "subscription.message.dead_lettered")
             .collect();
-        assert_eq!(told.len(), 2, "{log}");
-        let text = told[0].to_string();
+        assert_eq!(events.len(), 2, "{log}");
+        let text = events[0].to_string();
         assert!(text.contains("too_large") && text.contains(key), "{text}");
         let (_, status) = get(app, &format!("/api/subscriptions/{id}")).answer().await;
         assert_eq!(status["state"], "REGISTERED", "its state is not touched");
@@ -127,8 +127,8 @@ async fn invalid_reports_of_a_runtime_are_rejected_by_name() {
                 "invalid_body",
             ),
         ] {
-            let (found, answer) = ask(app, &id, what, body).await;
-            assert_eq!((found, &answer["code"]), (status, &json!(code)), "{what}: {answer}");
+            let (actual, answer) = ask(app, &id, what, body).await;
+            assert_eq!((actual, &answer["code"]), (status, &json!(code)), "{what}: {answer}");
         }
         let letter = json!({"message_id": "m", "code": "c", "reason": "r", "body_base64": ""});
         for (what, body) in [
@@ -136,8 +136,8 @@ async fn invalid_reports_of_a_runtime_are_rejected_by_name() {
             ("release", json!({"holder": "a"})),
             ("dead-letters", letter),
         ] {
-            let (found, answer) = ask(app, "4711", what, body).await;
-            assert_eq!(found, 404, "{what}: {answer}");
+            let (actual, answer) = ask(app, "4711", what, body).await;
+            assert_eq!(actual, 404, "{what}: {answer}");
         }
     })
     .await;

@@ -28,7 +28,7 @@ async fn made(app: &TestApp, body: Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_is_made_read_changed_and_deleted() {
+async fn a_schedule_is_created_read_changed_and_deleted() {
     on_every_store(async |app| {
         register(app, GREET).await;
         let body = json!({"name": "nightly", "playbook": "tests/greet", "cron": "30 2 1 1 *",
@@ -133,7 +133,7 @@ async fn an_invalid_schedule_is_reported_and_not_created() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_makes_a_schedule_that_is_changed_there() {
+async fn a_schedule_of_a_document_is_changed_only_through_the_document() {
     on_every_store(async |app| {
         register(app, GREET).await;
         let document = "kind: Schedule\nmetadata: {name: often, path: sched/often}\nspec: {playbook: tests/greet, every: 1h}\n";
@@ -181,7 +181,7 @@ async fn due_schedules_start_without_requests() {
     .await;
 }
 
-/// When each run of a schedule was due.
+/// Returns the execution IDs of a schedule's runs.
 async fn runs(store: &dyn Store, id: ScheduleId) -> Vec<ExecutionId> {
     let parent = Some(ExecutionId::new(id.get()));
     let filter = ExecutionFilter { parent, limit: 10_000, ..ExecutionFilter::default() };
@@ -190,7 +190,7 @@ async fn runs(store: &dyn Store, id: ScheduleId) -> Vec<ExecutionId> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn control_planes_that_are_killed_start_every_tick_once_on_one_postgres() {
+async fn killed_control_planes_start_every_scheduled_run_once_on_one_postgres() {
     let database = migrated_database();
     let mut controls = Vec::new();
     let mut stores: Vec<Arc<dyn Store>> = Vec::new();
@@ -210,12 +210,12 @@ async fn control_planes_that_are_killed_start_every_tick_once_on_one_postgres() 
     let row =
         controls[0].triggers.schedules.create(&tenant, ScheduleSpec { name: None, spec }).await;
     // A stop of 40 s: its first run was due then.
-    let mut said = row.expect("a schedule").schedule;
+    let mut schedule = row.expect("a schedule").schedule;
     let now = controls[0].now();
     let from = Timestamp::from_millis(now.as_millis() / 1000 * 1000).minus(Duration::from_secs(40));
-    said.next_run_at = Some(from);
-    let id = said.id;
-    stores[0].put_schedule(&tenant, said).await.expect("a row");
+    schedule.next_run_at = Some(from);
+    let id = schedule.id;
+    stores[0].put_schedule(&tenant, schedule).await.expect("a row");
     for round in 0..60_u64 {
         let tasks: Vec<_> = controls
             .iter()

@@ -1,4 +1,4 @@
-//! Who is given a secret, what is recorded of it, and how it is sealed.
+//! Access to secrets, its audit, and sealing.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -115,7 +115,7 @@ async fn changes_of_tokens_and_credentials_name_their_caller() {
         }
         let mut rows = audit(app, "").await;
         rows.reverse();
-        let told = rows.iter().map(|row| {
+        let lines = rows.iter().map(|row| {
             let text = |name: &str| row[name].as_str().unwrap_or_default();
             format!("{} {} {}", text("worker_id"), text("operation"), text("credential"))
         });
@@ -126,13 +126,13 @@ async fn changes_of_tokens_and_credentials_name_their_caller() {
             format!("anybody token.revoke {token}"),
             "anybody credential.delete db".to_owned(),
         ];
-        assert_eq!(told.collect::<Vec<_>>(), expected, "and what changed nothing is not");
+        assert_eq!(lines.collect::<Vec<_>>(), expected, "and what changed nothing is not");
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_change_that_cannot_be_recorded_is_made_only_where_that_is_allowed() {
+async fn an_unrecordable_change_is_applied_only_if_permitted() {
     for is_required in [false, true] {
         let builder = TestApp::builder().slots(0).encryption_key(key());
         let builder = if is_required { builder.audit_required() } else { builder };
@@ -140,13 +140,13 @@ async fn a_change_that_cannot_be_recorded_is_made_only_where_that_is_allowed() {
         app.store.set_no_audit(true);
         let expected = if is_required { 503 } else { 200 };
         let body = json!({"name": "db", "type": "t", "data": {"a": "b"}}).to_string();
-        let kept = post(&app, "/api/credentials", body).answer().await;
-        assert_eq!(kept.0, expected, "{kept:?}");
+        let stored = post(&app, "/api/credentials", body).answer().await;
+        assert_eq!(stored.0, expected, "{stored:?}");
         let body = json!({"name": "ci", "role": "viewer"}).to_string();
         let made = post(&app, "/api/tokens", body).answer().await;
         assert_eq!(made.0, expected, "{made:?}");
         if is_required {
-            assert_eq!(kept.1["code"], "secret_audit_unavailable");
+            assert_eq!(stored.1["code"], "secret_audit_unavailable");
             assert_eq!(made.1["code"], "secret_audit_unavailable");
         }
         let (_, list) = get(&app, "/api/tokens").answer().await;
@@ -183,7 +183,7 @@ async fn a_secret_whose_use_cannot_be_recorded_is_returned_only_if_permitted() {
 }
 
 #[tokio::test]
-async fn the_keychain_of_an_execution_answers_for_its_names() {
+async fn keychain_entries_are_resolved_by_the_declarations_of_the_playbook() {
     let app = app().await;
     keep(&app, "db").await;
     let keychain = "  - {name: store, kind: credential, credential: \"{{ workload.which }}\"}
@@ -200,8 +200,8 @@ async fn the_keychain_of_an_execution_answers_for_its_names() {
         get(&app, &path).answer().await
     };
     let of = format!("&execution_id={id}");
-    let (status, found) = ask("renamed", &of).await;
-    assert_snapshot!(shown(status, found), @r#"
+    let (status, entry) = ask("renamed", &of).await;
+    assert_snapshot!(shown(status, entry), @r#"
     200
     {
       "id": "0",
@@ -287,7 +287,7 @@ async fn worker(store: &dyn Store, name: &str, runtime: Option<Value>) {
 }
 
 #[tokio::test]
-async fn a_sealed_credential_is_opened_by_its_worker_as_a_plain_one() {
+async fn a_sealed_credential_decrypts_to_the_plain_response() {
     let app = app().await;
     keep(&app, "db").await;
     let secret = StaticSecret::from([7; 32]);
@@ -317,7 +317,7 @@ async fn a_sealed_credential_is_opened_by_its_worker_as_a_plain_one() {
     let (_, expected) = get(&app, "/api/credentials/db?include_data=true").answer().await;
     assert_eq!(opened, expected);
     let rows = audit(&app, "?execution_id=4711").await;
-    // Nobody showed a token; the name of the worker is a note.
+    // The request had no token; the name of the worker is a note.
     assert_eq!(
         (&rows[0]["operation"], &rows[0]["worker_id"], &rows[0]["notes"]),
         (&"sealed".into(), &"anybody".into(), &"worker w-1".into())
@@ -326,7 +326,7 @@ async fn a_sealed_credential_is_opened_by_its_worker_as_a_plain_one() {
 }
 
 #[tokio::test]
-async fn nothing_is_sealed_for_a_worker_without_a_key() {
+async fn credentials_are_not_sealed_for_a_worker_without_a_key() {
     let app = app().await;
     keep(&app, "db").await;
     let weak = BASE64_STANDARD.encode([0; 32]);
@@ -392,7 +392,7 @@ async fn no_other_route_shows_a_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_encryption_key_is_changed_while_everything_can_be_read() {
+async fn secrets_stay_readable_while_the_encryption_key_is_rotated() {
     let store = std::sync::Arc::new(noetl_test_app::FaultyStore::default());
     let app = TestApp::builder().slots(0).store(store.clone()).encryption_key(key()).start().await;
     for name in ["a", "b", "c"] {
@@ -467,7 +467,7 @@ async fn the_encryption_key_is_changed_while_everything_can_be_read() {
 }
 
 #[tokio::test]
-async fn values_that_neither_key_opens_are_named_and_unchanged() {
+async fn values_that_neither_key_decrypts_are_reported_and_unchanged() {
     let store = std::sync::Arc::new(noetl_test_app::FaultyStore::default());
     let lost = EncryptionKey::generate();
     let app = TestApp::builder().slots(0).store(store.clone()).encryption_key(lost).start().await;
@@ -505,8 +505,9 @@ async fn the_token_decides_which_secrets_a_caller_gets() {
     };
     let author = token("acme", Role::Author).await;
     let body = json!({"name": "db", "type": "t", "data": {"password": SECRET}}).to_string();
-    let kept = post(&app, "/api/credentials", body).header("authorization", &author).answer().await;
-    assert_eq!(kept.0, 200, "{}", kept.1);
+    let stored =
+        post(&app, "/api/credentials", body).header("authorization", &author).answer().await;
+    assert_eq!(stored.0, 200, "{}", stored.1);
     for (tenant, role, status) in [
         // It holds no command that names the credential.
         ("acme", Role::Worker, 403),
@@ -519,8 +520,8 @@ async fn the_token_decides_which_secrets_a_caller_gets() {
     ] {
         let bearer = token(tenant, role).await;
         let asked = get(&app, "/api/credentials/db?include_data=true");
-        let (found, body) = asked.header("authorization", &bearer).answer().await;
-        assert_eq!(found, status, "{tenant} {role}: {body}");
+        let (actual, body) = asked.header("authorization", &bearer).answer().await;
+        assert_eq!(actual, status, "{tenant} {role}: {body}");
         assert_eq!(body.to_string().contains(SECRET), status == 200, "{tenant} {role}");
     }
     let viewer = token("acme", Role::Viewer).await;
@@ -538,8 +539,8 @@ async fn the_token_decides_which_secrets_a_caller_gets() {
     let worker = token("acme", Role::Worker).await;
     for (key, status) in [("tenant=acme/a", 404), ("a", 404), ("x/tenant=other/a", 403)] {
         let asked = get(&app, &format!("/api/internal/objects/{key}"));
-        let (found, body) = asked.header("authorization", &worker).answer().await;
-        assert_eq!(found, status, "{key}: {body}");
+        let (actual, body) = asked.header("authorization", &worker).answer().await;
+        assert_eq!(actual, status, "{key}: {body}");
     }
     app.close().await;
 }

@@ -9,7 +9,7 @@ use crate::api::{get, post};
 use crate::roles::token;
 
 #[tokio::test]
-async fn a_code_is_traded_for_a_session_once() {
+async fn a_code_is_exchanged_for_a_session_once() {
     let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     let admin = token(&app, "default", Role::Admin).await;
@@ -26,8 +26,8 @@ async fn a_code_is_traded_for_a_session_once() {
     let (_, who) = get(&app, "/api/whoami").header("x-session-token", shown).answer().await;
     assert_eq!(who["roles"], json!(["admin"]), "{who}");
     for body in [body, json!({"code": ""}).to_string(), json!({"code": "guessed"}).to_string()] {
-        let (status, said) = post(&app, "/api/auth/code", body).answer().await;
-        assert_eq!((status, &said["code"]), (401, &json!("code_unknown")));
+        let (status, response) = post(&app, "/api/auth/code", body).answer().await;
+        assert_eq!((status, &response["code"]), (401, &json!("code_unknown")));
     }
     app.close().await;
 }

@@ -63,7 +63,7 @@ async fn response(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn anonymous_slow_bodies_at_the_limit_keep_out_neither_known_callers_nor_health() {
+async fn anonymous_slow_bodies_at_the_limit_block_neither_authenticated_callers_nor_health() {
     const SLOW: usize = 16;
     let app = start(Options {
         requests_max: SLOW,
@@ -94,7 +94,7 @@ async fn anonymous_slow_bodies_at_the_limit_keep_out_neither_known_callers_nor_h
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_bodies_with_wrong_tokens_are_refused_before_they_take_a_place() {
+async fn slow_bodies_with_wrong_tokens_are_refused_without_a_permit() {
     let app = start(Options { anonymous_max: 2, ..Options::default() }).await;
     let mut sent = Vec::new();
     for _ in 0..8 {
@@ -111,7 +111,7 @@ async fn slow_bodies_with_wrong_tokens_are_refused_before_they_take_a_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_does_not_arrive_is_given_up_with_a_reason() {
+async fn a_body_timeout_is_reported_with_a_reason() {
     let app =
         start(Options { body_timeout: Duration::from_millis(50), ..Options::default() }).await;
     let mut slow = slow_body(&app).await;
@@ -122,7 +122,7 @@ async fn a_body_that_does_not_arrive_is_given_up_with_a_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_without_a_whole_head_do_not_keep_others_out() {
+async fn connections_with_incomplete_heads_do_not_block_others() {
     let app = start(Options { connections_max: 4, ..Options::default() }).await;
     let viewer = token(&app, "default", Role::Viewer).await;
     let mut known = connect(&app).await;

@@ -24,7 +24,7 @@ async fn failed(app: &TestApp) -> i64 {
 }
 
 #[tokio::test]
-async fn a_list_has_the_fields_web_pages_read() {
+async fn execution_lists_have_the_fields_of_web_pages() {
     let app = TestApp::start(2).await;
     finished(&app).await;
     assert_snapshot!(get(&app, "/api/executions").shown().await, @r#"
@@ -59,10 +59,10 @@ async fn executions_are_listed_by_their_parent() {
     let body = json!({"path": "tests/greet", "parent_execution_id": parent}).to_string();
     let (_, child) = post(&app, "/api/execute", body).answer().await;
     let list = async |query: String| get(&app, &format!("/api/executions?{query}")).answer().await;
-    let (_, found) = list(format!("parent_execution_id={parent}&ids=string")).await;
-    assert_eq!(found.as_array().map(Vec::len), Some(1));
-    assert_eq!(found[0]["execution_id"], child["execution_id"]);
-    assert_eq!(found[0]["parent_execution_id"], parent.to_string());
+    let (_, listed) = list(format!("parent_execution_id={parent}&ids=string")).await;
+    assert_eq!(listed.as_array().map(Vec::len), Some(1));
+    assert_eq!(listed[0]["execution_id"], child["execution_id"]);
+    assert_eq!(listed[0]["parent_execution_id"], parent.to_string());
     assert_eq!(list("parent_execution_id=7".to_owned()).await.1, json!([]));
     let (status, body) = list("parent_execution_id=me".to_owned()).await;
     assert_eq!((status, &body["code"]), (400, &"invalid_query".into()), "{body}");
@@ -109,7 +109,7 @@ async fn a_page_of_a_log_is_filtered_by_type_and_position() {
 }
 
 #[tokio::test]
-async fn a_cascade_stops_and_names_everything_below() {
+async fn a_cascading_cancel_reports_every_cancelled_descendant() {
     let app = TestApp::start(0).await;
     let top = started(&app).await;
     let below = async |parent: &str| {
@@ -365,8 +365,8 @@ async fn a_failed_execution_continues_with_a_fixed_version() {
         let new = retried["execution_id"].as_str().expect("text").parse().expect("an id");
         let command = open_command(&app, new).await;
         let (_, command) = get(&app, &format!("/api/commands/{command}")).answer().await;
-        let said = &command["context"]["tool_config"]["result"]["said"];
-        assert_eq!(said, "mended hi", "{command}");
+        let message = &command["context"]["tool_config"]["result"]["said"];
+        assert_eq!(message, "mended hi", "{command}");
     }
     let (_, same) = ask("retry", json!({})).answer().await;
     assert_eq!(detail(&app, &same["execution_id"]).await["version"], 1);
@@ -383,7 +383,7 @@ async fn a_failed_execution_continues_with_a_fixed_version() {
       "message": "version 3 cannot continue the execution: at event 10 of the log, step 'end' is running, and the version has no such step; fork at another event, or rerun the execution"
     }
     "#);
-    // Before that step it fits: at place 3 the first one is under way.
+    // The version is compatible before that step: at sequence number 3 the first step is running.
     let (status, forked) = ask("fork", json!({"version": 3, "at": 3})).answer().await;
     assert_eq!(status, 200, "{forked}");
     assert_snapshot!(ask("fork", json!({"version": 9})).shown().await, @r#"

@@ -1,4 +1,4 @@
-//! One test on every store.
+//! Runs a test on every store.
 
 use std::sync::Arc;
 

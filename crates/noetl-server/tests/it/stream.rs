@@ -42,7 +42,7 @@ async fn a_stream_sends_the_log_and_ends_with_the_execution() {
 }
 
 #[tokio::test]
-async fn a_list_is_sent_once_and_then_as_it_changes() {
+async fn a_list_stream_sends_the_list_once_and_then_changes() {
     let app = TestApp::start(0).await;
     let first = started(&app).await;
     let path = "/api/executions/stream?status=RUNNING&ids=string";
@@ -108,7 +108,7 @@ async fn a_brief_log_omits_large_values() {
 }
 
 #[tokio::test]
-async fn a_reader_resumes_at_its_last_event() {
+async fn a_stream_resumes_after_the_last_event_id() {
     let app = TestApp::start(2).await;
     let id = finished(&app).await;
     let path = format!("/api/executions/{id}/stream");
@@ -148,7 +148,7 @@ async fn a_commit_wakes_a_stream() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_ends_its_streams() {
+async fn a_stopping_server_ends_its_streams() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let mut answer = get(&app, &format!("/api/executions/{id}/stream")).send().await;
@@ -159,7 +159,7 @@ async fn a_server_that_stops_ends_its_streams() {
 }
 
 #[tokio::test]
-async fn streams_are_counted() {
+async fn streams_over_the_limit_are_refused() {
     let options = Options { streams_max: 16, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     let id = started(&app).await;
@@ -185,7 +185,7 @@ async fn guarded(options: Options, clock: Arc<SimClock>) -> TestApp {
 const LIST: &str = "/api/executions/stream";
 
 #[tokio::test]
-async fn a_tenant_at_its_cap_of_streams_is_refused_and_others_are_not() {
+async fn a_tenant_at_its_stream_limit_is_refused_and_others_are_not() {
     let options = Options { tenant_streams_max: 2, ..Options::default() };
     let app = guarded(options, Arc::default()).await;
     let (acme, other) =

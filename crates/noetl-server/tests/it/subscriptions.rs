@@ -70,7 +70,7 @@ async fn a_subscription_is_registered_once_per_path() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_registrations_at_once_are_one() {
+async fn concurrent_registrations_create_one_subscription() {
     on_every_store(async |app| {
         register(app, &document("sub/a")).await;
         let asked = (0..200).map(|_| {
@@ -100,7 +100,7 @@ async fn many_registrations_at_once_are_one() {
 async fn a_subscription_has_all_lifecycle_states() {
     on_every_store(async |app| {
         let id = known(app, "sub/a").await;
-        for (action, state, told) in [
+        for (action, state, event_type) in [
             ("activate", "ACTIVE", "subscription.activated"),
             ("activate", "ACTIVE", "subscription.activated"),
             ("pause", "PAUSED", "subscription.paused"),
@@ -112,7 +112,10 @@ async fn a_subscription_has_all_lifecycle_states() {
         ] {
             let (status, body) = act(app, &id, action).await;
             assert_eq!(status, 200, "{body}");
-            assert_eq!((&body["state"], &body["last_event_type"]), (&state.into(), &told.into()));
+            assert_eq!(
+                (&body["state"], &body["last_event_type"]),
+                (&state.into(), &event_type.into())
+            );
             assert_eq!(get(app, &format!("/api/subscriptions/{id}")).answer().await.1, body);
         }
         // It is no execution, whatever it looks like in the log.
@@ -130,7 +133,7 @@ async fn a_subscription_has_all_lifecycle_states() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_action_that_is_not_allowed_is_refused_in_the_published_words() {
+async fn an_invalid_action_is_refused_with_the_published_text() {
     on_every_store(async |app| {
         let ways: [(&str, &[&str], &[&str]); 5] = [
             ("REGISTERED", &[], &["pause", "resume", "drain"]),
@@ -152,10 +155,10 @@ async fn an_action_that_is_not_allowed_is_refused_in_the_published_words() {
                     "resume" => r#"["PAUSED", "ACTIVE"]"#,
                     _ => r#"["ACTIVE", "PAUSED", "DRAINING"]"#,
                 };
-                let said = format!(
+                let message = format!(
                     "Cannot '{action}' a subscription in state '{state}' (allowed from {allowed})"
                 );
-                assert_eq!((status, &body["error"]), (422, &said.into()), "{body}");
+                assert_eq!((status, &body["error"]), (422, &message.into()), "{body}");
             }
             let (_, after) = get(app, &format!("/api/subscriptions/{id}")).answer().await;
             assert_eq!(after["state"], state);
@@ -165,7 +168,7 @@ async fn an_action_that_is_not_allowed_is_refused_in_the_published_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_a_subscription_accepts_messages_or_not_is_explained() {
+async fn why_explains_if_a_subscription_accepts_messages() {
     on_every_store(async |app| {
         let id = known(app, "sub/why").await;
         let why = async || {
@@ -176,11 +179,11 @@ async fn why_a_subscription_accepts_messages_or_not_is_explained() {
             format!("{}: {}; {would}", text(&body["status"]), text(&body["summary"]))
         };
         let say = async |event: &str| {
-            let said = json!({
+            let report = json!({
                 "execution_id": id, "step": "ingress", "event_type": event, "status": "x",
                 "payload": {"reason": "nobody is there"},
             });
-            let (status, body) = post(app, "/api/events", said.to_string()).answer().await;
+            let (status, body) = post(app, "/api/events", report.to_string()).answer().await;
             assert_eq!(status, 200, "{body}");
         };
         assert!(
@@ -230,7 +233,7 @@ async fn reports_of_runtimes_are_recorded_and_change_no_state() {
         let (status, first) = say(report("subscription.message.spooled", Value::Null)).await;
         assert_eq!(status, 200, "{first}");
         for _ in 0..2 {
-            // An id of its own, twice: kept once, and answered the same.
+            // A repeated report with its own ID is stored once and gets the same response.
             let (status, body) = say(report("subscription.rate_limited", json!("77"))).await;
             assert_eq!((status, body["status"].as_str()), (200, Some("ok")), "{body}");
         }
@@ -318,8 +321,8 @@ async fn invalid_subscriptions_are_reported() {
         (r#"{"path":""}"#, 404),
         (r#"{"path":"a\u0000b"}"#, 422),
     ] {
-        let (found, answer) = subscribe(body).answer().await;
-        assert_eq!(found, status, "{body}: {answer}");
+        let (actual, answer) = subscribe(body).answer().await;
+        assert_eq!(actual, status, "{body}: {answer}");
         assert!(answer["error"].is_string(), "{body}: {answer}");
     }
     let untyped = ask(&app, reqwest::Method::POST, "/api/subscriptions").body("{}");
@@ -352,7 +355,7 @@ async fn invalid_subscription_ids_are_reported() {
         assert_eq!(get(&app, &format!("/api/subscriptions/{id}")).answer().await.0, status, "{id}");
         assert_eq!(act(&app, id, "pause").await.0, status, "{id}");
     }
-    // An action that does not exist is said first.
+    // An unknown action is reported before an invalid ID.
     assert_snapshot!(post(&app, "/api/subscriptions/abc/explode", "").shown().await, @r#"
     422
     {
@@ -368,7 +371,7 @@ async fn invalid_subscription_ids_are_reported() {
 }
 
 #[tokio::test]
-async fn an_execution_s_id_is_no_subscription() {
+async fn an_execution_id_is_not_a_subscription_id() {
     let app = app().await;
     let id = started(&app).await;
     assert_eq!(get(&app, &format!("/api/subscriptions/{id}")).answer().await.0, 404);
@@ -377,7 +380,7 @@ async fn an_execution_s_id_is_no_subscription() {
 }
 
 #[tokio::test]
-async fn without_a_database_nothing_is_pretended() {
+async fn subscription_requests_fail_during_a_store_outage() {
     let app = app().await;
     let id = known(&app, "sub/a").await;
     app.store.set_down(true);
@@ -400,8 +403,8 @@ async fn a_subscription_document_is_checked_when_it_is_registered() {
     let wrong = document("sub/a").replace("mode: pull", "mode: push").replace("nats", "natz");
     let (status, body) = register(&app, &wrong).await;
     assert_eq!((status, &body["code"]), (422, &"invalid_document".into()), "{body}");
-    let found: Vec<_> = body["diagnostics"].as_array().expect("findings").iter().collect();
-    let codes: Vec<&Value> = found.iter().map(|found| &found["code"]).collect();
+    let diagnostics: Vec<_> = body["diagnostics"].as_array().expect("findings").iter().collect();
+    let codes: Vec<&Value> = diagnostics.iter().map(|diagnostic| &diagnostic["code"]).collect();
     assert_eq!(codes, ["E080", "E081"], "{body}");
     let forced = json!({ "content": wrong }).to_string();
     let (status, _) = post(&app, "/api/catalog/register?force=true", forced).answer().await;

@@ -1,9 +1,9 @@
-//! Every route with pairs of tenants: what is one tenant's is, for a token of another, as though it
-//! were not there, and stays as it is.
+//! Every route with pairs of tenants: for a token of another tenant, a tenant's data doesn't exist
+//! and stays unchanged.
 //!
-//! [`table`] says of every route of the OpenAPI document what it takes of a tenant; one that is not in
-//! it fails the walk. What a stranger is told about the owner's things is compared with what it is
-//! told about things that nobody has, so a status, a code or a word that gives something away shows.
+//! [`table`] describes the use of tenants by every route of the OpenAPI document; a missing route
+//! fails the test. Responses about the owner's data are compared with responses about missing data,
+//! so that any difference in status, code, or text is detected.
 
 mod owned;
 mod rows;
@@ -22,25 +22,31 @@ use tempfile::TempDir;
 
 use self::owned::{CANARY, Names};
 use self::rows::Rows;
-use self::table::{Asked, BELOW, Means, TABLE};
+use self::table::{BELOW, RouteRequest, TABLE, TenantScope};
 use crate::api::{GREET, TOKEN, ask, get, post, shown};
 use crate::roles::token;
 use crate::stores::key;
 
-/// One who asks.
-struct Asker {
+/// A caller with a token of its tenant.
+struct Caller {
     tenant: &'static str,
     bearer: String,
 }
 
-impl Asker {
+impl Caller {
     async fn new(app: &TestApp, tenant: &'static str) -> Self {
         // An admin may ask whatever is not internal.
         Self { tenant, bearer: token(app, tenant, Role::Admin).await }
     }
 
     /// Status and body, without what differs from run to run; of what has no end, the first part.
-    async fn asks(&self, app: &TestApp, verb: &str, asked: &Asked, names: &Names) -> (u16, String) {
+    async fn asks(
+        &self,
+        app: &TestApp,
+        verb: &str,
+        asked: &RouteRequest,
+        names: &Names,
+    ) -> (u16, String) {
         let fill = |text: &str| names.fill(text).replace("<asker>", self.tenant);
         let verb: Method = verb.to_uppercase().parse().expect("a verb");
         let mut request = ask(app, verb, &fill(asked.path)).header("authorization", &self.bearer);
@@ -61,16 +67,16 @@ impl Asker {
 }
 
 /// A server, one who owns and one who does not.
-struct Pair {
+struct TenantPair {
     app: TestApp,
     rows: Rows,
-    owner: Asker,
-    stranger: Asker,
+    owner: Caller,
+    stranger: Caller,
     wrong: Vec<String>,
     _directory: TempDir,
 }
 
-impl Pair {
+impl TenantPair {
     async fn new(owner: &'static str, stranger: &'static str) -> Self {
         let directory = TempDir::new().expect("a directory");
         let file = directory.path().join("noetl.db");
@@ -84,8 +90,8 @@ impl Pair {
         };
         let app = TestApp::builder().slots(0).over(Arc::new(store)).encryption_key(key());
         let app = app.options(options).start().await;
-        let owner = Asker::new(&app, owner).await;
-        let stranger = Asker::new(&app, stranger).await;
+        let owner = Caller::new(&app, owner).await;
+        let stranger = Caller::new(&app, stranger).await;
         // Each has one of its own to start.
         for asker in [&owner, &stranger] {
             let body = serde_json::json!({ "content": GREET }).to_string();
@@ -97,29 +103,31 @@ impl Pair {
     }
 
     /// Whether a route is about what the default tenant looks after for everybody.
-    fn is_looked_after(&self, means: &Means) -> bool {
-        matches!(means, Means::LookedAfter(_)) && self.stranger.tenant == "default"
+    fn is_looked_after(&self, means: &TenantScope) -> bool {
+        matches!(means, TenantScope::LookedAfter(_)) && self.stranger.tenant == "default"
     }
 
-    /// What the stranger is told by routes that list, without ids and times.
+    /// Returns the responses of listing routes to the stranger, without IDs and times.
     async fn listed(&self, names: &Names) -> BTreeMap<&'static str, String> {
-        let mut told = BTreeMap::new();
+        let mut responses = BTreeMap::new();
         for (route, means) in TABLE {
-            let (Means::Listed(asked) | Means::LookedAfter(asked)) = means else { continue };
+            let (TenantScope::Listed(asked) | TenantScope::LookedAfter(asked)) = means else {
+                continue;
+            };
             if self.is_looked_after(means) {
                 continue;
             }
             for asked in *asked {
                 let (verb, _) = route.split_once(' ').expect("a verb and a path");
                 let (status, text) = self.stranger.asks(&self.app, verb, asked, names).await;
-                told.insert(asked.path, neutral(status, &text));
+                responses.insert(asked.path, neutral(status, &text));
             }
         }
-        told
+        responses
     }
 
-    /// Asks for the owner's things and for nobody's as the stranger, then as the owner.
-    async fn walk(&mut self, route: &str, asked: &Asked, is_own: bool, owned: &Names) {
+    /// Requests the owner's data and missing data as the stranger, then as the owner.
+    async fn walk(&mut self, route: &str, asked: &RouteRequest, is_own: bool, owned: &Names) {
         let (verb, _) = route.split_once(' ').expect("a verb and a path");
         let (app, stranger) = (&self.app, &self.stranger);
         let place = format!("{verb} {}", asked.path);
@@ -127,35 +135,38 @@ impl Pair {
         let theirs = stranger.asks(app, verb, asked, owned).await;
         let changed = self.rows.changed(owned);
         let nobodys = stranger.asks(app, verb, asked, &Names::nobodys()).await;
-        let (told, of_nobody) = (neutral(theirs.0, &theirs.1), neutral(nobodys.0, &nobodys.1));
-        if told != of_nobody {
-            self.wrong.push(format!("{place} differs: {told}\n  of nobody's: {of_nobody}"));
+        let (response, of_nobody) = (neutral(theirs.0, &theirs.1), neutral(nobodys.0, &nobodys.1));
+        if response != of_nobody {
+            self.wrong.push(format!("{place} differs: {response}\n  of nobody's: {of_nobody}"));
         }
         if theirs.1.contains(CANARY) {
             self.wrong.push(format!("{place} shows what is in it: {}", theirs.1));
         }
         self.wrong.extend(changed.into_iter().map(|changed| format!("{place}: {changed}")));
-        // A request that says nothing to its owner either would show nothing.
+        // A request that returns nothing to its owner would prove nothing.
         let own = self.owner.asks(app, verb, asked, owned).await;
-        if !is_own && neutral(own.0, &own.1) == told {
-            self.wrong.push(format!("{place} is the same for its owner: {told}"));
+        if !is_own && neutral(own.0, &own.1) == response {
+            self.wrong.push(format!("{place} is the same for its owner: {response}"));
         }
         if is_own && own.0 >= 400 {
             self.wrong.push(format!("{place} is refused to its owner: {own:?}"));
         }
     }
 
-    /// Asks whatever is about no tenant: none of the owner's names is in it.
+    /// Checks that routes without tenant data contain none of the owner's names.
     async fn look_at_the_rest(&mut self, owned: &Names) {
         for (route, means) in TABLE {
             let (verb, path) = route.split_once(' ').expect("a verb and a path");
-            // The default tenant is told what everybody's workers hold.
+            // The default tenant sees the load of all workers.
             let is_told = self.stranger.tenant == "default" && path == "/api/worker/load";
-            if !matches!(means, Means::Nothing(_)) || verb != "get" || path.contains('{') || is_told
+            if !matches!(means, TenantScope::Nothing(_))
+                || verb != "get"
+                || path.contains('{')
+                || is_told
             {
                 continue;
             }
-            let asked = Asked { path, body: "" };
+            let asked = RouteRequest { path, body: "" };
             let (_, text) = self.stranger.asks(&self.app, verb, &asked, &Names::nobodys()).await;
             if text.contains(CANARY) || owned.hide(&text) != text {
                 self.wrong.push(format!("{route} names something of the owner: {text}"));
@@ -167,10 +178,10 @@ impl Pair {
         let before = self.listed(&Names::nobodys()).await;
         let mut owned = Names::made(&self.app, self.owner.tenant, &self.owner.bearer).await;
         let after = self.listed(&Names::nobodys()).await;
-        for (path, told) in &after {
-            if before[path] != *told {
+        for (path, response) in &after {
+            if before[path] != *response {
                 let before = &before[path];
-                self.wrong.push(format!("{path} differs: {told}\n  before: {before}"));
+                self.wrong.push(format!("{path} differs: {response}\n  before: {before}"));
             }
         }
         self.look_at_the_rest(&owned).await;
@@ -178,9 +189,11 @@ impl Pair {
         for is_own in [false, true] {
             for (route, means) in TABLE {
                 let asked = match means {
-                    Means::Named(asked) if !is_own => asked,
-                    Means::Own(asked) if is_own => asked,
-                    Means::LookedAfter(asked) if !is_own && !self.is_looked_after(means) => asked,
+                    TenantScope::Named(asked) if !is_own => asked,
+                    TenantScope::Own(asked) if is_own => asked,
+                    TenantScope::LookedAfter(asked) if !is_own && !self.is_looked_after(means) => {
+                        asked
+                    }
                     _ => continue,
                 };
                 for asked in *asked {
@@ -221,21 +234,21 @@ fn neutral(status: u16, text: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn data_of_a_tenant_is_hidden_from_another() {
-    Pair::new("acme", "other").await.walk_all().await;
+    TenantPair::new("acme", "other").await.walk_all().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn data_of_a_tenant_is_hidden_from_the_default_one() {
-    Pair::new("acme", "default").await.walk_all().await;
+    TenantPair::new("acme", "default").await.walk_all().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn data_of_the_default_tenant_is_hidden_from_another() {
-    Pair::new("default", "acme").await.walk_all().await;
+    TenantPair::new("default", "acme").await.walk_all().await;
 }
 
 #[tokio::test]
-async fn every_route_of_the_document_is_in_the_table_once() {
+async fn every_route_of_the_openapi_document_is_tested_once() {
     let app = TestApp::start(0).await;
     let (_, document) = get(&app, "/api/openapi.json").answer().await;
     let mut described = BTreeSet::new();
@@ -245,7 +258,7 @@ async fn every_route_of_the_document_is_in_the_table_once() {
             described.insert((format!("{verb} {path}"), is_internal));
         }
     }
-    let is_internal = |means: &Means| matches!(means, Means::Internal);
+    let is_internal = |means: &TenantScope| matches!(means, TenantScope::Internal);
     let listed: Vec<(String, bool)> =
         TABLE.iter().map(|(route, means)| ((*route).to_owned(), is_internal(means))).collect();
     let distinct: BTreeSet<_> = listed.iter().cloned().collect();

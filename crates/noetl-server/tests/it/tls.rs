@@ -30,7 +30,7 @@ impl Authority {
     }
 }
 
-/// Asks for the health of what listens there.
+/// Requests the health from a port.
 async fn asked(port: u16, authority: &Authority, own: Option<&(String, String)>) -> Option<u16> {
     let trusted = reqwest::Certificate::from_pem(authority.pem().as_bytes()).expect("PEM");
     let mut client = reqwest::Client::builder().no_proxy().tls_certs_only([trusted]);
@@ -44,7 +44,7 @@ async fn asked(port: u16, authority: &Authority, own: Option<&(String, String)>)
     Some(answer.status().as_u16())
 }
 
-/// Serves with this until the sender is dropped, and says where.
+/// Serves TLS until the sender is dropped, and returns the port.
 async fn served(app: &TestApp, tls: Tls) -> (u16, oneshot::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -58,7 +58,7 @@ async fn served(app: &TestApp, tls: Tls) -> (u16, oneshot::Sender<()>) {
 }
 
 #[tokio::test]
-async fn requests_are_answered_over_tls() {
+async fn requests_succeed_over_tls() {
     let app = TestApp::start(0).await;
     let (authority, stranger) = (Authority::new(), Authority::new());
     let (certificate, key) = authority.issue("localhost");
@@ -73,7 +73,7 @@ async fn requests_are_answered_over_tls() {
 }
 
 #[tokio::test]
-async fn clients_show_a_certificate_where_one_is_asked_for() {
+async fn clients_without_a_required_certificate_are_refused() {
     let app = TestApp::start(0).await;
     let (authority, clients) = (Authority::new(), Authority::new());
     let (certificate, key) = authority.issue("localhost");
@@ -89,7 +89,7 @@ async fn clients_show_a_certificate_where_one_is_asked_for() {
 }
 
 #[test]
-fn invalid_tls_settings_are_named() {
+fn invalid_tls_settings_are_reported() {
     let authority = Authority::new();
     let ((certificate, key), (_, other)) = (authority.issue("a"), authority.issue("b"));
     let made = |certificate: &str, key: &str, ca: Option<&str>| {

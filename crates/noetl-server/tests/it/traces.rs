@@ -1,4 +1,4 @@
-//! Traces: taken from callers, kept with executions, passed on to what they call, told of.
+//! Traces: accepted from callers, stored with executions, propagated to calls, and exported.
 
 use std::collections::HashSet;
 use std::io;
@@ -21,13 +21,13 @@ use crate::api::{GREET, get, open_command, post, register};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// A far side that tells what it was asked with.
+/// Starts an HTTP server that sends the headers of each request to a channel.
 async fn far_side() -> (String, mpsc::Receiver<HeaderMap>) {
-    let (told, asked) = mpsc::channel(16);
+    let (sender, asked) = mpsc::channel(16);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     let answer = move |headers: HeaderMap| async move {
-        told.send(headers).await.expect("a test that listens");
+        sender.send(headers).await.expect("a test that listens");
         "{}"
     };
     let app = axum::Router::new().route("/", axum::routing::get(answer));
@@ -71,8 +71,8 @@ async fn end(app: &TestApp, id: i64) {
     assert_eq!(row.error, None);
 }
 
-/// What the beginning of an execution has as its trace.
-async fn kept(app: &TestApp, id: i64) -> Value {
+/// Returns the trace stored with the start of an execution.
+async fn stored_trace(app: &TestApp, id: i64) -> Value {
     let row = app.read_log(ExecutionId::new(id)).await.remove(0);
     let meta: Value = serde_json::from_str(row.meta.as_deref().expect("a meta")).expect("JSON");
     meta["trace"].clone()
@@ -115,8 +115,9 @@ workflow:
     collector.spans_until(|span| span.name == "POST /api/execute").await;
     let spans = collector.spans_until(|span| span.name == "tests/calls").await;
     let named = |name: &str| {
-        let found = spans.iter().find(|span| span.name == name && hex(&span.trace_id) == TRACE);
-        found.unwrap_or_else(|| panic!("no span {name} in {spans:#?}"))
+        let named_span =
+            spans.iter().find(|span| span.name == name && hex(&span.trace_id) == TRACE);
+        named_span.unwrap_or_else(|| panic!("no span {name} in {spans:#?}"))
     };
     let request = named("POST /api/execute");
     assert_eq!(hex(&request.parent_span_id), "00f067aa0ba902b7");
@@ -141,7 +142,7 @@ workflow:
     let spans = collector.collected().into_iter().flat_map(|request| request.spans);
     let all = spans.map(|span| span.span_id).collect::<HashSet<_>>().len();
     let line = format!(r#"noetl_trace_spans_total{{outcome="exported"}} {all}"#);
-    assert!(page.lines().any(|found| found == line), "{line}\n{page}");
+    assert!(page.lines().any(|named_span| named_span == line), "{line}\n{page}");
     app.close().await;
     collector.close().await;
 }
@@ -167,12 +168,12 @@ async fn a_failing_collector_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_trace_is_passed_on_without_an_exporter() {
+async fn a_trace_is_propagated_without_an_exporter() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let (id, reply) = start(&app, &[PARENT], json!({"path": "tests/greet"})).await;
     assert_eq!(reply, PARENT);
-    assert_eq!(kept(&app, id).await, json!({ "traceparent": PARENT }));
+    assert_eq!(stored_trace(&app, id).await, json!({ "traceparent": PARENT }));
     // A worker gets it with the command, whose id is its span.
     let command = open_command(&app, id).await;
     let expected = json!({ "traceparent": format!("00-{TRACE}-{command:016x}-01") });
@@ -185,7 +186,7 @@ async fn a_trace_is_passed_on_without_an_exporter() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_sound_trace_gets_one_that_its_execution_does_not_have() {
+async fn requests_without_a_valid_trace_get_one_only_in_the_response() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let mut seen = Vec::new();
@@ -200,7 +201,11 @@ async fn a_request_without_a_sound_trace_gets_one_that_its_execution_does_not_ha
     ];
     for parents in wrong {
         let (id, reply) = start(&app, parents, json!({"path": "tests/greet"})).await;
-        assert_eq!(kept(&app, id).await, Value::Null, "{parents:?}: no collector gets its spans");
+        assert_eq!(
+            stored_trace(&app, id).await,
+            Value::Null,
+            "{parents:?}: no collector gets its spans"
+        );
         let parts: Vec<&str> = reply.split('-').collect();
         assert_eq!(parts.iter().map(|it| it.len()).collect::<Vec<_>>(), [2, 32, 16, 2]);
         assert_ne!(parts[1], TRACE);
@@ -213,7 +218,7 @@ async fn a_request_without_a_sound_trace_gets_one_that_its_execution_does_not_ha
         .header("tracestate", "NOT a state");
     let (_, body) = ask.answer().await;
     let id = body["execution_id"].as_str().expect("text").parse().expect("an id");
-    assert_eq!(kept(&app, id).await, json!({ "traceparent": PARENT }));
+    assert_eq!(stored_trace(&app, id).await, json!({ "traceparent": PARENT }));
     for path in ["/api/nowhere", "/api/health"] {
         let response = get(&app, path).header("traceparent", PARENT).send().await;
         assert_eq!(response.headers()["traceparent"], PARENT, "{path}");
@@ -222,7 +227,7 @@ async fn a_request_without_a_sound_trace_gets_one_that_its_execution_does_not_ha
 }
 
 #[tokio::test]
-async fn without_a_collector_no_request_names_a_trace_that_begins_here() {
+async fn without_a_collector_http_calls_carry_only_the_trace_of_the_caller() {
     let tools = ToolRegistry::default().with(Http::new(Arc::default()));
     let app = TestApp::builder().tools(tools).start().await;
     let (url, mut asked) = far_side().await;
@@ -244,7 +249,7 @@ async fn without_a_collector_no_request_names_a_trace_that_begins_here() {
 }
 
 #[tokio::test]
-async fn the_body_wins_over_the_header_and_the_header_over_the_parent() {
+async fn the_trace_of_the_body_overrides_the_header_and_the_header_overrides_the_parent() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let of = |n: u32| format!("00-{n:032x}-00f067aa0ba902b7-01");
@@ -254,27 +259,27 @@ async fn the_body_wins_over_the_header_and_the_header_over_the_parent() {
     });
     let (above, reply) = start(&app, &[&of(2)], body.clone()).await;
     assert_eq!(reply, of(2), "the request's own");
-    let said = json!({"traceparent": of(1), "tracestate": "a=b", "baggage": "c=d"});
-    assert_eq!(kept(&app, above).await, said);
+    let trace = json!({"traceparent": of(1), "tracestate": "a=b", "baggage": "c=d"});
+    assert_eq!(stored_trace(&app, above).await, trace);
     let below = json!({"path": "tests/greet", "parent_execution_id": above.to_string()});
     let (id, _) = start(&app, &[&of(3)], below.clone()).await;
-    assert_eq!(kept(&app, id).await, json!({ "traceparent": of(3) }));
-    // Nobody says anything: it is below the execution that asks.
+    assert_eq!(stored_trace(&app, id).await, json!({ "traceparent": of(3) }));
+    // Without a trace in the request, the trace of the parent execution applies.
     let (id, _) = start(&app, &[], below).await;
     let span = format!("00-{:032x}-{above:016x}-01", 1);
     let inherited = json!({"traceparent": span, "tracestate": "a=b", "baggage": "c=d"});
-    assert_eq!(kept(&app, id).await, inherited);
-    // What a body says wrongly is not said.
+    assert_eq!(stored_trace(&app, id).await, inherited);
+    // Invalid values in a body are ignored.
     let wrong = json!({"path": "tests/greet", "trace": {"traceparent": 7, "baggage": []}});
     let (id, _) = start(&app, &[&of(4)], wrong).await;
-    assert_eq!(kept(&app, id).await, json!({ "traceparent": of(4) }));
+    assert_eq!(stored_trace(&app, id).await, json!({ "traceparent": of(4) }));
     // Each of a batch for itself.
     let batch = json!({"executions": [body, {"path": "tests/greet"}]}).to_string();
     let ask = post(&app, "/api/execute/batch", batch).header("traceparent", &of(5));
     let (_, answer) = ask.answer().await;
     let id = |n: usize| answer["results"][n]["execution_id"].as_str().unwrap().parse().unwrap();
-    assert_eq!(kept(&app, id(0)).await, said);
-    assert_eq!(kept(&app, id(1)).await, json!({ "traceparent": of(5) }));
+    assert_eq!(stored_trace(&app, id(0)).await, trace);
+    assert_eq!(stored_trace(&app, id(1)).await, json!({ "traceparent": of(5) }));
     app.close().await;
 }
 
@@ -290,13 +295,13 @@ async fn a_rerun_belongs_to_the_trace_of_its_caller() {
         let (status, answer) = ask.header("traceparent", &parent).answer().await;
         assert_eq!(status, 200, "{verb}: {answer}");
         let new = answer["execution_id"].as_str().expect("text").parse().expect("an id");
-        assert_eq!(kept(&app, new).await, json!({ "traceparent": parent }), "{verb}");
+        assert_eq!(stored_trace(&app, new).await, json!({ "traceparent": parent }), "{verb}");
     }
     app.close().await;
 }
 
 #[tokio::test]
-async fn a_trace_that_its_caller_does_not_sample_is_not_exported() {
+async fn a_trace_not_sampled_by_its_caller_is_not_exported() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
     let (app, _, exporter) = recording(&collector.endpoint).await;
     register(&app, GREET).await;
@@ -315,9 +320,9 @@ async fn a_trace_that_its_caller_does_not_sample_is_not_exported() {
 }
 
 #[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Written {
+impl io::Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().expect("no panic").extend_from_slice(bytes);
         Ok(bytes.len())
@@ -330,7 +335,7 @@ impl io::Write for Written {
 
 #[tokio::test]
 async fn log_lines_of_a_request_name_its_trace() {
-    let written = Written::default();
+    let written = LogBuffer::default();
     let writer = written.clone();
     let logging = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)

@@ -6,7 +6,7 @@ use reqwest::Method;
 
 use crate::api::{Ask, ask, get};
 
-/// The text `gzipped`, which the client that asks unpacks by itself.
+/// The text `gzipped`, which the client decompresses itself.
 const GZIPPED: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x4b\xaf\xca\x2c\x28\x48\x4d\x01\x00\xe1\x64\x7d\x80\x07\x00\x00\x00";
 
 const FILES: &[SiteFile] = &[
@@ -36,7 +36,7 @@ async fn answered(ask: Ask<'_>, header: &str) -> (u16, String, String) {
 }
 
 #[tokio::test]
-async fn places_within_the_page_are_answered_with_the_page() {
+async fn page_routes_return_the_page() {
     let app = served(FILES).await;
     for path in ["/", "/executions", "/executions/380791883141480448?at=7", "/catalog/a/b%2Fc"] {
         let shown = get(&app, path).header("accept", "text/html,*/*;q=0.8");
@@ -66,7 +66,7 @@ async fn routes_of_the_server_never_return_the_page() {
 }
 
 #[tokio::test]
-async fn files_are_kept_by_browsers_and_sent_small() {
+async fn assets_are_cacheable_and_compressed() {
     let app = served(FILES).await;
     let script = || get(&app, "/assets/a-1f.js");
     for (accepts, body) in [
@@ -90,7 +90,7 @@ async fn files_are_kept_by_browsers_and_sent_small() {
 }
 
 #[tokio::test]
-async fn a_program_without_the_ui_explains_how_to_get_it() {
+async fn a_build_without_the_ui_explains_how_to_get_it() {
     let app = served(NOTHING).await;
     let (status, kind, body) = answered(get(&app, "/"), "content-type").await;
     assert_eq!((status, kind.as_str()), (200, "text/html; charset=utf-8"));

@@ -1,4 +1,4 @@
-//! Variables beside an execution, on every store.
+//! Variables of an execution, on every store.
 
 use insta::assert_snapshot;
 use reqwest::Method;
@@ -63,7 +63,7 @@ async fn variables_are_set_read_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_request_with_a_mistake_nothing_is_kept() {
+async fn an_invalid_request_stores_no_variables() {
     on_every_store(async |app| {
         let id = started(app).await;
         let path = format!("/api/vars/{id}");
@@ -76,8 +76,8 @@ async fn of_a_request_with_a_mistake_nothing_is_kept() {
             (json!({"a": 1, "b": "x\u{0}"}), 422, "nul_character"),
             (json!([1]), 422, "invalid_body"),
         ] {
-            let (found, answer) = post(app, &path, body.to_string()).answer().await;
-            assert_eq!((found, &answer["code"]), (status, &code.into()), "{body}: {answer}");
+            let (actual, answer) = post(app, &path, body.to_string()).answer().await;
+            assert_eq!((actual, &answer["code"]), (status, &code.into()), "{body}: {answer}");
         }
         let (status, _) = post(app, &path, json!({"a": 1, "b": deep}).to_string()).answer().await;
         assert!((400..500).contains(&status), "{status}");

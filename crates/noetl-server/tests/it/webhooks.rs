@@ -33,8 +33,8 @@ pub(crate) const SECRET: &str = "s3cret";
 
 /// Registers the playbook, the secret and one subscription.
 pub(crate) async fn set_up(app: &TestApp, document: &str) {
-    let kept = json!({"name": "hook", "type": "t", "data": {"secret": SECRET}}).to_string();
-    assert_eq!(post(app, "/api/credentials", kept).answer().await.0, 200);
+    let credential = json!({"name": "hook", "type": "t", "data": {"secret": SECRET}}).to_string();
+    assert_eq!(post(app, "/api/credentials", credential).answer().await.0, 200);
     for text in [GREET, document] {
         let (status, body) = register(app, text).await;
         assert_eq!(status, 200, "{body}");
@@ -94,7 +94,7 @@ async fn workload(app: &TestApp, answer: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signed_message_becomes_an_execution_with_its_parts() {
+async fn a_signed_message_starts_an_execution_with_its_payload_and_headers() {
     on_every_store(async |app| {
         let more = "  dedup: {enabled: false}\n  headers:\n    unsigned: true\n    directives:\n      - {header: X-Key, controls: idempotency_key}\n";
         set_up(app, &document("orders", HMAC, more)).await;
@@ -198,7 +198,7 @@ async fn a_signature_that_is_wrong_absent_or_malformed_starts_nothing() {
             "#);
         }
         assert_eq!(executions(app).await, 0);
-        // Nobody who is not known makes a subscription known.
+        // Unauthenticated senders can't register a subscription.
         let (_, listed) = get(app, "/api/subscriptions").answer().await;
         assert_eq!(listed["subscriptions"], json!([]));
         assert_eq!(signed(app, "orders", body).await.0, 202);
@@ -276,7 +276,7 @@ async fn a_signature_with_a_time_counts_once_and_within_its_window() {
         let (status, again) = send(app, "orders", &changed, "{}").await;
         assert_eq!((status, &again["status"]), (200, &json!("duplicate")));
         assert_eq!(again["execution_id"], first["execution_id"]);
-        // Another time is another message, as nothing was said of repeats.
+        // A different time is a different message, because deduplication is not configured.
         let (_, other) = send_timed(app, now - 1, "{}").await;
         assert_eq!(other["status"], "accepted");
         assert_eq!(executions(app).await, 2);
@@ -316,7 +316,7 @@ const DIRECTED: &str = "  headers:\n    directives:\n      \
     - {header: X-Key, controls: idempotency_key}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_signature_starts_nothing_whatever_other_headers_say() {
+async fn a_repeated_signature_starts_nothing_despite_other_headers() {
     on_every_store(async |app| {
         for (listener, more) in [
             ("orders", DIRECTED.to_owned()),
@@ -355,7 +355,7 @@ async fn a_repeated_signature_starts_nothing_whatever_other_headers_say() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_that_are_not_signed_decide_nothing_unless_the_document_allows_it() {
+async fn unsigned_headers_are_ignored_unless_the_document_permits_them() {
     on_every_store(async |app| {
         let trusting = DIRECTED.replace("headers:\n", "headers:\n    unsigned: true\n");
         for (listener, more, path, id) in [
@@ -387,7 +387,7 @@ async fn headers_that_are_not_signed_decide_nothing_unless_the_document_allows_i
 }
 
 #[tokio::test]
-async fn a_captured_message_is_of_no_use_later() {
+async fn a_captured_message_is_refused_after_its_window() {
     let clock = Arc::new(SimClock::default());
     let app = TestApp::builder().slots(0).encryption_key(key()).clock(clock.clone()).start().await;
     set_up(&app, &document("orders", TIMED, "")).await;
@@ -403,7 +403,7 @@ async fn a_captured_message_is_of_no_use_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slack_requests_are_understood() {
+async fn slack_signatures_are_verified() {
     on_every_store(async |app| {
         let verify = "{type: hmac_sha256, header: X-Slack-Signature, secret: hook, prefix: v0=, \
                       timestamp_header: X-Slack-Request-Timestamp, signed: 'v0:{timestamp}:{body}'}";
@@ -424,14 +424,14 @@ async fn slack_requests_are_understood() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn repeats_within_the_window_are_the_first_execution() {
+async fn repeated_messages_within_the_window_return_the_first_execution() {
     on_every_store(async |app| {
         let more = "  dedup: {enabled: true, window_secs: 60}\n  headers:\n    directives:\n      - {header: X-Key, controls: idempotency_key}\n";
         set_up(app, &document("orders", BEARER, more)).await;
         let token = ("authorization", "Bearer s3cret");
         let first = send(app, "orders", &[token, ("webhook-id", "m1")], "{}").await.1;
         assert_eq!(first["status"], "accepted");
-        // All at once, as a sender does that hears nothing.
+        // Concurrent requests, like those of a sender that gets no response.
         let sends = (0..8).map(|_| send(app, "orders", &[("authorization", "Bearer s3cret"), ("webhook-id", "m1")], "{}"));
         for (status, again) in futures::future::join_all(sends).await {
             assert_eq!((status, &again["status"]), (202, &json!("duplicate")), "{again}");
@@ -452,14 +452,14 @@ async fn repeats_within_the_window_are_the_first_execution() {
             let line = format!(
                 "noetl_subscription_messages_total{{outcome=\"{outcome}\",subscription=\"sub/orders\"}} {count}"
             );
-            assert!(page.lines().any(|found| found == line), "{line}");
+            assert!(page.lines().any(|rendered| rendered == line), "{line}");
         }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_that_is_not_to_take_messages_takes_none() {
+async fn an_inactive_subscription_accepts_no_messages() {
     on_every_store(async |app| {
         set_up(app, &document("orders", HMAC, EVERY)).await;
         let (_, first) = signed(app, "orders", "{}").await;
@@ -485,7 +485,7 @@ async fn a_subscription_that_is_not_to_take_messages_takes_none() {
             }
             "#);
         }
-        // Whoever is not known does not hear how it stands.
+        // Unauthenticated senders don't learn the state.
         assert_eq!(send(app, "orders", &[], "{}").await.0, 401);
         act("resume").await;
         assert_eq!(signed(app, "orders", "{}").await.0, 202);
@@ -496,7 +496,7 @@ async fn a_subscription_that_is_not_to_take_messages_takes_none() {
         }
         let (_, listed) = get(app, "/api/subscriptions").answer().await;
         assert_eq!(listed["subscriptions"].as_array().map(Vec::len), Some(1), "it stays over");
-        // Registered anew, it is another.
+        // A new registration creates another subscription.
         post(app, "/api/subscriptions", r#"{"path":"sub/orders"}"#).answer().await;
         let (status, answer) = signed(app, "orders", "{}").await;
         assert_eq!(status, 202, "{answer}");
@@ -540,7 +540,7 @@ async fn headers_control_only_permitted_directives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_bodies_are_answered_and_start_nothing() {
+async fn hostile_bodies_get_an_error_and_start_nothing() {
     on_every_store(async |app| {
         let limited =
             document("orders", BEARER, "").replace("verify:", "max_bytes: 200000, verify:");
@@ -576,7 +576,7 @@ async fn hostile_bodies_are_answered_and_start_nothing() {
             "#);
         }
         assert_eq!(executions(app).await, 0);
-        // What is no JSON and does not say so is taken as it is.
+        // A body that is not JSON and has no content type is stored unchanged.
         let (_, answer) = send(app, "orders", &[token], b"\xff\x00\x01".to_vec()).await;
         let seen = workload(app, &answer).await;
         assert_eq!(
@@ -601,13 +601,13 @@ async fn missing_settings_of_a_listener_are_not_revealed_to_senders() {
         assert!(!answer.to_string().contains("nobody_has_this"), "{answer}");
         let (status, answer) = send(app, "nobody", &[], "{}").await;
         assert_eq!((status, &answer["code"]), (404, &json!("listener_not_found")));
-        // One that fetches has no listener here, whatever its document says besides.
+        // A subscription that fetches messages has no listener, regardless of its other settings.
         let pull = document("pulled", BEARER, "")
             .replace("mode: push", "mode: pull")
             .replace("source: webhook", "source: nats");
         assert_eq!(register(app, &pull).await.0, 200);
         assert_eq!(send(app, "pulled", &[("authorization", "Bearer s3cret")], "{}").await.0, 404);
-        // A playbook that is not there yet: the message is to come again.
+        // The playbook doesn't exist yet: the sender must retry the message.
         let early = document("early", BEARER, "").replace("tests/greet", "tests/later");
         assert_eq!(register(app, &early).await.0, 200);
         let token = [("authorization", "Bearer s3cret")];
@@ -623,7 +623,7 @@ async fn missing_settings_of_a_listener_are_not_revealed_to_senders() {
 }
 
 #[tokio::test]
-async fn no_more_messages_are_taken_than_a_second_may_have() {
+async fn messages_over_the_rate_limit_are_refused() {
     let clock = Arc::new(SimClock::default());
     let app = TestApp::builder().slots(0).encryption_key(key()).clock(clock.clone()).start().await;
     let more = format!("{EVERY}  limits: {{max_dispatch_per_sec: 2}}\n");
@@ -640,14 +640,14 @@ async fn no_more_messages_are_taken_than_a_second_may_have() {
     let id =
         answers[0].1["subscription_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
     let log = app.read_log(noetl_model::ExecutionId::new(id)).await;
-    let told =
+    let retry_after =
         log.iter().filter(|row| row.event_type.as_deref() == Some("subscription.rate_limited"));
-    assert_eq!(told.count(), 1, "it is said once");
+    assert_eq!(retry_after.count(), 1, "it is said once");
     app.close().await;
 }
 
 #[tokio::test]
-async fn nothing_is_accepted_that_is_not_durable() {
+async fn messages_are_not_accepted_during_a_store_outage() {
     let app = crate::stores::app().await;
     set_up(&app, &document("orders", HMAC, "  dedup: {enabled: true}\n")).await;
     assert_eq!(signed(&app, "orders", r#"{"n":1}"#).await.0, 202);
@@ -661,7 +661,7 @@ async fn nothing_is_accepted_that_is_not_durable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn push_envelopes_are_unwrapped() {
+async fn pubsub_push_envelopes_are_decoded() {
     on_every_store(async |app| {
         let pubsub = document("orders", BEARER, "  dedup: {enabled: true}\n")
             .replace("source: webhook", "source: pubsub");

@@ -63,7 +63,7 @@ workflow:
 ";
 
 #[tokio::test]
-async fn everything_that_is_waited_for_is_named() {
+async fn every_pending_wait_is_explained() {
     let app = TestApp::start(0).await;
     started(&app).await;
     let (status, body) = register(&app, WAITING).await;
@@ -76,8 +76,8 @@ async fn everything_that_is_waited_for_is_named() {
     let (_, body) = get(&app, &format!("/api/executions/{id}/why")).answer().await;
     let waits = body["waits"].as_array().expect("waits");
     let of = |kind: &str| {
-        let found = waits.iter().find(|wait| wait["kind"] == kind);
-        found.unwrap_or_else(|| panic!("no {kind} in {body}"))
+        let matching = waits.iter().find(|wait| wait["kind"] == kind);
+        matching.unwrap_or_else(|| panic!("no {kind} in {body}"))
     };
     assert!(of("time")["until"].is_string() && of("time")["since"].is_string());
     let how = of("answer")["would_move_it"].as_str().expect("text");
@@ -89,7 +89,7 @@ async fn everything_that_is_waited_for_is_named() {
 }
 
 #[tokio::test]
-async fn an_end_is_explained_by_the_failure_that_caused_it() {
+async fn a_failed_execution_is_explained_by_its_failure() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     report(&app, id, "start", "command.failed").await;

@@ -1,7 +1,5 @@
-//! The form of the wire, kept beside this file: every route with what it takes and answers, every
-//! body with its fields and their types. What clients rely on cannot go or be renamed unnoticed: a
-//! change of the file is a change for whoever uses the wire, and lines may only be added to it
-//! lightly.
+//! Wire format, compared with a snapshot: every route with its inputs and responses, and every body
+//! with its fields and types. A removed or renamed line breaks clients; lines may be added.
 
 use std::fmt::Write as _;
 
@@ -11,7 +9,7 @@ use serde_json::Value;
 use crate::api::get;
 
 #[tokio::test]
-async fn the_wire_has_the_form_that_is_kept() {
+async fn the_wire_format_matches_the_snapshot() {
     let app = TestApp::start(0).await;
     let (_, document) = get(&app, "/api/openapi.json").answer().await;
     app.close().await;

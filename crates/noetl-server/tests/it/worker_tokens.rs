@@ -36,9 +36,10 @@ impl World {
             let body = json!({"name": name, "type": "bearer", "data": {"token": SECRET}});
             assert_eq!(world.send(&world.admin, "/api/credentials", body).await.0, 200);
         }
-        let kept = world.send(&world.admin, "/api/catalog/register", json!({"content": DOCUMENT}));
-        let kept = kept.await;
-        assert_eq!(kept.0, 200, "{kept:?}");
+        let registered =
+            world.send(&world.admin, "/api/catalog/register", json!({"content": DOCUMENT}));
+        let registered = registered.await;
+        assert_eq!(registered.0, 200, "{registered:?}");
         world
     }
 
@@ -82,7 +83,7 @@ async fn token(app: &TestApp, tenant: &str, role: Role, pool: Option<&str>) -> S
 }
 
 #[tokio::test]
-async fn a_worker_reads_the_credentials_of_commands_it_holds_and_no_others() {
+async fn a_worker_reads_only_credentials_of_commands_it_leases() {
     let world = World::open().await;
     let worker = token(&world.app, "acme", Role::Worker, None).await;
     let stranger = token(&world.app, "other", Role::Worker, None).await;
@@ -125,7 +126,7 @@ async fn a_worker_reads_the_credentials_of_commands_it_holds_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_token_of_a_pool_opens_the_commands_of_that_pool_only() {
+async fn a_pool_token_reads_only_commands_of_that_pool() {
     let world = World::open().await;
     let gpu = token(&world.app, "acme", Role::Worker, Some("gpu")).await;
     let cpu = token(&world.app, "acme", Role::Worker, Some("cpu")).await;
@@ -184,7 +185,7 @@ async fn a_worker_starts_only_executions_of_its_commands_and_subscriptions() {
 }
 
 #[tokio::test]
-async fn a_worker_reads_only_executions_that_it_works_on_and_their_children() {
+async fn a_worker_reads_only_executions_of_its_commands_and_their_children() {
     let world = World::open().await;
     let worker = token(&world.app, "acme", Role::Worker, Some("gpu")).await;
     let (own, other) = (world.start().await, world.start().await);
@@ -242,7 +243,7 @@ async fn a_worker_reads_a_credential_of_a_subscription_only_with_a_grant_for_its
 }
 
 #[tokio::test]
-async fn a_pool_is_for_tokens_of_workers() {
+async fn only_worker_tokens_have_a_pool() {
     let world = World::open().await;
     let made = |role: &str, pool: &str| {
         world.send(&world.admin, "/api/tokens", json!({"name": "t", "role": role, "pool": pool}))

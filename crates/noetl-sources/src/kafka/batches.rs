@@ -44,12 +44,12 @@ pub(super) fn read(bytes: &Bytes, aborted: &[AbortedTransaction]) -> Result<Batc
         begun.entry(transaction.first_offset).or_default().push(transaction.producer_id.0);
     }
     let mut given_up = BTreeSet::new();
-    let mut found = Batches::default();
+    let mut batches = Batches::default();
     let mut rest = bytes.clone();
     while let Some(header) = Header::read(&rest)? {
         let batch = rest.split_to(header.length);
         let last = header.base + i64::from(header.last);
-        let is_after = found.next.is_none_or(|next| header.base >= next);
+        let is_after = batches.next.is_none_or(|next| header.base >= next);
         ensure!(is_after, "the batch at offset {} comes after a later one", header.base);
         while let Some(first) = begun.first_entry().filter(|first| *first.key() <= last) {
             given_up.extend(first.remove());
@@ -61,11 +61,11 @@ pub(super) fn read(bytes: &Bytes, aborted: &[AbortedTransaction]) -> Result<Batc
                 given_up.remove(&header.producer);
             }
         } else if !(header.is_transactional && given_up.contains(&header.producer)) {
-            found.records.extend(header.records(batch).context(whole)?);
+            batches.records.extend(header.records(batch).context(whole)?);
         }
-        found.next = Some(last + 1);
+        batches.next = Some(last + 1);
     }
-    Ok(found)
+    Ok(batches)
 }
 
 /// Returns `true` if a control record aborts a transaction. Its key is two 16-bit numbers: a

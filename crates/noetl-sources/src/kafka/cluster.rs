@@ -55,9 +55,9 @@ pub(super) fn topic_name(topic: &str) -> TopicName {
 pub(super) type ByTopic<T> = Vec<(Arc<str>, Vec<(i32, T)>)>;
 
 /// Groups partitions by topic, preserving their order.
-pub(super) fn by_topic<T>(found: Vec<(TopicPartition, T)>) -> ByTopic<T> {
+pub(super) fn by_topic<T>(items: Vec<(TopicPartition, T)>) -> ByTopic<T> {
     let mut topics: ByTopic<T> = Vec::new();
-    for (topic_partition, item) in found {
+    for (topic_partition, item) in items {
         match topics.iter_mut().find(|(topic, _)| *topic == topic_partition.topic) {
             Some((_, partitions)) => partitions.push((topic_partition.partition, item)),
             None => topics.push((topic_partition.topic, vec![(topic_partition.partition, item)])),
@@ -92,8 +92,10 @@ impl Cluster {
 
     async fn connection_to(&self, address: &Address) -> Result<BrokerConnection, SourceError> {
         let mut connections = self.connections.lock().await;
-        if let Some(found) = connections.get(address).filter(|found| !found.is_over()) {
-            return Ok(found.clone());
+        if let Some(connection) =
+            connections.get(address).filter(|connection| !connection.is_over())
+        {
+            return Ok(connection.clone());
         }
         let made = BrokerConnection::open(address, &self.settings).await?;
         connections.insert(address.clone(), made.clone());
@@ -120,7 +122,7 @@ impl Cluster {
         for address in known {
             match self.connection_to(&address).await {
                 Ok(connection) => return Ok(connection),
-                Err(found) => error = error.or(Some(found)),
+                Err(failure) => error = error.or(Some(failure)),
             }
         }
         Err(error.unwrap_or_else(|| wrong("a kafka source needs `brokers`")))
@@ -137,10 +139,10 @@ impl Cluster {
         let request = MetadataRequest::default()
             .with_topics(Some(topics.collect()))
             .with_allow_auto_topic_creation(!is_told);
-        let found = broker.ask(&request, 9, Duration::ZERO).await?;
-        self.hear_of(&found);
+        let metadata = broker.ask(&request, 9, Duration::ZERO).await?;
+        self.hear_of(&metadata);
         let mut leaders = BTreeMap::new();
-        for topic in found.topics {
+        for topic in metadata.topics {
             let name = topic.name.as_ref().map_or("", |name| name.as_str()).to_owned();
             check(&format!("topic '{name}'"), topic.error_code)?;
             let name: Arc<str> = name.into();
@@ -159,8 +161,8 @@ impl Cluster {
         Ok(leaders)
     }
 
-    fn hear_of(&self, found: &MetadataResponse) {
-        let brokers = found.brokers.iter().filter_map(|broker| {
+    fn hear_of(&self, metadata: &MetadataResponse) {
+        let brokers = metadata.brokers.iter().filter_map(|broker| {
             let port = u16::try_from(broker.port).ok()?;
             Some((broker.node_id.0, Address { host: broker.host.to_string(), port }))
         });
@@ -171,19 +173,20 @@ impl Cluster {
     /// Returns a connection to the coordinator of the group, which stores its committed offsets.
     pub(super) async fn coordinator(&self) -> Result<BrokerConnection, SourceError> {
         let mut known = self.coordinator.lock().await;
-        if let Some(found) = known.as_ref().filter(|found| !found.is_over()) {
-            return Ok(found.clone());
+        if let Some(connection) = known.as_ref().filter(|connection| !connection.is_over()) {
+            return Ok(connection.clone());
         }
         let group = &self.settings.group;
         let request =
             FindCoordinatorRequest::default().with_key(StrBytes::from_string(group.clone()));
-        let found = self.anyone().await?.ask(&request, 3, Duration::ZERO).await?;
-        check(&format!("who knows the group '{group}'"), found.error_code)?;
-        let port = u16::try_from(found.port);
+        let response = self.anyone().await?.ask(&request, 3, Duration::ZERO).await?;
+        check(&format!("coordinator of group '{group}'"), response.error_code)?;
+        let port = u16::try_from(response.port);
         let port = port.map_err(|_| SourceError::Away("the coordinator has no port".to_owned()))?;
-        let found = self.connection_to(&Address { host: found.host.to_string(), port }).await?;
-        *known = Some(found.clone());
-        Ok(found)
+        let address = Address { host: response.host.to_string(), port };
+        let connection = self.connection_to(&address).await?;
+        *known = Some(connection.clone());
+        Ok(connection)
     }
 
     /// Discards the cached coordinator after the group moved to another broker.
@@ -205,7 +208,7 @@ impl Cluster {
             OffsetEdge::First => -2,
             OffsetEdge::Next => -1,
         };
-        let mut found = BTreeMap::new();
+        let mut offsets = BTreeMap::new();
         for (broker, topic_partitions) in brokers {
             let topics = by_topic(topic_partitions).into_iter().map(|(topic, partitions)| {
                 let partitions = partitions.into_iter().map(|(partition, ())| {
@@ -232,18 +235,18 @@ impl Cluster {
                         partition: partition.partition_index,
                     };
                     check(&format!("the ends of {topic_partition}"), partition.error_code)?;
-                    found.insert(topic_partition, partition.offset);
+                    offsets.insert(topic_partition, partition.offset);
                 }
             }
         }
         if let Some(missing) =
-            leaders.keys().find(|topic_partition| !found.contains_key(topic_partition))
+            leaders.keys().find(|topic_partition| !offsets.contains_key(topic_partition))
         {
             return Err(refused(
                 &format!("the ends of {missing}"),
                 kafka_protocol::ResponseError::UnknownTopicOrPartition,
             ));
         }
-        Ok(found)
+        Ok(offsets)
     }
 }

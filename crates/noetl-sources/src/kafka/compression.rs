@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_snappy_are_read_alone_and_in_a_row() {
+    fn single_and_chained_snappy_blocks_are_decompressed() {
         let packed = snap::raw::Encoder::new().compress_vec(b"orders").unwrap();
         assert_eq!(decompress(&packed, Compression::Snappy).unwrap(), "orders");
         let mut row = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01".to_vec();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_refused_by_each() {
+    fn every_codec_rejects_garbage() {
         for compression in
             [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd]
         {

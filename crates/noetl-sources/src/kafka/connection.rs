@@ -102,7 +102,7 @@ impl BrokerConnection {
             Self { address: address.clone(), calls, versions: Arc::default(), until: None };
         // Every broker supports the oldest version.
         let known = connection.ask_at(&ApiVersionsRequest::default(), 0, Duration::ZERO).await?;
-        check("which versions it speaks", known.error_code)?;
+        check("API versions", known.error_code)?;
         let of = |known: &kafka_protocol::messages::api_versions_response::ApiVersion| {
             (known.api_key, VersionRange { min: known.min_version, max: known.max_version })
         };
@@ -162,8 +162,7 @@ impl BrokerConnection {
         let gone = || lost("the connection is closed".to_owned());
         self.calls.send(call).await.map_err(|_| gone())?;
         let mut bytes = answered.await.map_err(|_| gone())?.map_err(lost)?;
-        let unread =
-            |error: &dyn std::fmt::Display| lost(format!("its answer is no answer: {error}"));
+        let unread = |error: &dyn std::fmt::Display| lost(format!("invalid response: {error}"));
         let header = R::Response::header_version(version);
         ResponseHeader::decode(&mut bytes, header).map_err(|error| unread(&error))?;
         R::Response::decode(&mut bytes, version).map_err(|error| unread(&error))
@@ -174,17 +173,17 @@ impl BrokerConnection {
         let mechanism = login.mechanism();
         let request =
             SaslHandshakeRequest::default().with_mechanism(StrBytes::from_static_str(mechanism));
-        let found = self.ask(&request, 1, Duration::ZERO).await?;
-        if found.error_code != 0 {
-            let theirs: Vec<&str> = found.mechanisms.iter().map(StrBytes::as_str).collect();
+        let handshake = self.ask(&request, 1, Duration::ZERO).await?;
+        if handshake.error_code != 0 {
+            let theirs: Vec<&str> = handshake.mechanisms.iter().map(StrBytes::as_str).collect();
             let theirs = theirs.join(", ");
-            let message = format!("the broker does not take {mechanism}; it takes: {theirs}");
+            let message = format!("the broker does not support {mechanism}, only: {theirs}");
             return Err(wrong(message));
         }
-        let strange = |what| SourceError::Away(format!("the broker is strange: {what}"));
-        let said = match login {
+        let strange = |what| SourceError::Away(format!("invalid response of the broker: {what}"));
+        let reply = match login {
             SaslAuth::Plain(user) => {
-                self.say(format!("\0{}\0{}", user.name, user.password)).await?
+                self.send_auth(format!("\0{}\0{}", user.name, user.password)).await?
             }
             SaslAuth::Scram(hash, user) => {
                 let mut random = [0; 18];
@@ -192,43 +191,44 @@ impl BrokerConnection {
                 filled.map_err(|_| wrong("failed to generate a nonce"))?;
                 let nonce = STANDARD_NO_PAD.encode(random);
                 let scram = Scram::new(*hash, &user.name, &user.password, nonce);
-                let first = self.say(scram.first()).await?;
+                let first = self.send_auth(scram.first()).await?;
                 let (last, verifier) = scram.last(&first.text).map_err(strange)?;
-                let said = self.say(last).await?;
+                let reply = self.send_auth(last).await?;
                 // A broker that doesn't know the password cannot compute this, so it is an
                 // impostor.
-                if said.text.split(',').next() != Some(verifier.as_str()) {
-                    return Err(wrong("the broker does not know the password it let pass"));
+                if reply.text.split(',').next() != Some(verifier.as_str()) {
+                    return Err(wrong("the broker failed to prove that it knows the password"));
                 }
-                said
+                reply
             }
             SaslAuth::Bearer(bearer) => {
                 let shown = format!("n,,\u{1}auth=Bearer {}\u{1}\u{1}", bearer.get().await?);
-                let refused = match self.say(shown).await {
-                    Ok(said) if said.text.is_empty() => return Ok(said.lasts),
+                let refused = match self.send_auth(shown).await {
+                    Ok(reply) if reply.text.is_empty() => return Ok(reply.lasts),
                     // The broker sent its reason and fails the exchange after this confirmation.
-                    Ok(_) => self.say("\u{1}".to_owned()).await.err(),
+                    Ok(_) => self.send_auth("\u{1}".to_owned()).await.err(),
                     Err(error) => Some(error),
                 };
                 // The token may have been revoked, and a new one may be accepted.
                 bearer.forget().await;
-                return Err(refused.unwrap_or_else(|| wrong("the broker does not let us in")));
+                return Err(refused.unwrap_or_else(|| wrong("the broker rejected the login")));
             }
         };
-        Ok(said.lasts)
+        Ok(reply.lasts)
     }
 
     /// Sends one SASL message and returns the broker's reply.
-    async fn say(&self, part: String) -> Result<BrokerError, SourceError> {
+    async fn send_auth(&self, part: String) -> Result<BrokerError, SourceError> {
         let request = SaslAuthenticateRequest::default().with_auth_bytes(part.into());
-        let said = self.ask(&request, 1, Duration::ZERO).await?;
-        if said.error_code != 0 {
-            let reason = said.error_message.as_ref().map_or("", StrBytes::as_str);
-            return Err(wrong(format!("the broker does not let us in: {reason}")));
+        let reply = self.ask(&request, 1, Duration::ZERO).await?;
+        if reply.error_code != 0 {
+            let reason = reply.error_message.as_ref().map_or("", StrBytes::as_str);
+            return Err(wrong(format!("the broker rejected the login: {reason}")));
         }
-        let text = String::from_utf8(said.auth_bytes.to_vec())
-            .map_err(|_| SourceError::Away("the broker says what is no text".to_owned()))?;
-        let lasts = u64::try_from(said.session_lifetime_ms).ok().filter(|ms| *ms > 0);
+        let text = String::from_utf8(reply.auth_bytes.to_vec()).map_err(|_| {
+            SourceError::Away("invalid response of the broker: not UTF-8".to_owned())
+        })?;
+        let lasts = u64::try_from(reply.session_lifetime_ms).ok().filter(|ms| *ms > 0);
         Ok(BrokerError { text, lasts: lasts.map(Duration::from_millis) })
     }
 }

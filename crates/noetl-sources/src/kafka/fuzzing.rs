@@ -17,11 +17,11 @@ pub fn read(bytes: &[u8], given_up: &[(i64, i64)]) -> Option<(Vec<i64>, Option<i
             aborted.with_producer_id(ProducerId(*producer))
         })
         .collect();
-    let found = batches::read(&Bytes::copy_from_slice(bytes), &aborted).ok()?;
+    let parsed = batches::read(&Bytes::copy_from_slice(bytes), &aborted).ok()?;
     let topic_partition = TopicPartition { topic: "t".into(), partition: 0 };
-    let offsets = found.records.iter().map(|record| record.offset).collect();
-    for record in found.records {
+    let offsets = parsed.records.iter().map(|record| record.offset).collect();
+    for record in parsed.records {
         let _ = batches::message(&topic_partition, record);
     }
-    Some((offsets, found.next))
+    Some((offsets, parsed.next))
 }

@@ -36,29 +36,29 @@ const TRIES: usize = 2;
 
 pub(super) struct GroupOffsets {
     cluster: Cluster,
-    told: Shared<BTreeMap<TopicPartition, Told>>,
+    partitions: Shared<BTreeMap<TopicPartition, PartitionProgress>>,
     /// Serializes commits and stores the time of the last one. A waiting caller often finds that an
     /// earlier commit included its offset.
-    saying: Mutex<Instant>,
+    last_commit: Mutex<Instant>,
 }
 
-struct Told {
+struct PartitionProgress {
     ledger: AckTracker<(), Message>,
     /// Offset before which every message is acked.
     passed: i64,
     /// Committed offset, as far as known.
-    said: i64,
+    committed: i64,
     /// Whether the offset was reset, so that later acks no longer advance it.
     is_set: bool,
 }
 
 impl GroupOffsets {
     pub(super) fn new(cluster: Cluster) -> Self {
-        Self { cluster, told: Shared::default(), saying: Mutex::new(Instant::now()) }
+        Self { cluster, partitions: Shared::default(), last_commit: Mutex::new(Instant::now()) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TopicPartition, Told>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TopicPartition, PartitionProgress>> {
+        self.partitions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn group(&self) -> GroupId {
@@ -84,20 +84,20 @@ impl GroupOffsets {
             .with_topics(Some(topics.collect()));
         let coordinator = self.cluster.coordinator().await?;
         let answer = coordinator.ask(&request, 7, Duration::ZERO).await?;
-        check("how far the group has read", answer.error_code)?;
-        let mut found = BTreeMap::new();
+        check("committed offsets of the group", answer.error_code)?;
+        let mut offsets = BTreeMap::new();
         for topic in answer.topics {
             for partition in topic.partitions {
                 let topic_partition = TopicPartition {
                     topic: topic.name.as_str().into(),
                     partition: partition.partition_index,
                 };
-                check(&format!("how far {topic_partition} was read"), partition.error_code)?;
+                check(&format!("committed offset of {topic_partition}"), partition.error_code)?;
                 let offset = partition.committed_offset;
-                found.insert(topic_partition, (offset >= 0).then_some(offset));
+                offsets.insert(topic_partition, (offset >= 0).then_some(offset));
             }
         }
-        Ok(found)
+        Ok(offsets)
     }
 
     /// Starts tracking these offsets and commits them. The commit stores them before anything is
@@ -113,49 +113,56 @@ impl GroupOffsets {
                 .collect(),
         )
         .await?;
-        let mut told = self.lock();
+        let mut partitions = self.lock();
         for (topic_partition, at) in topic_partitions {
-            let new = Told { ledger: AckTracker::default(), passed: *at, said: *at, is_set: false };
-            told.entry(topic_partition.clone()).or_insert(new);
+            let new = PartitionProgress {
+                ledger: AckTracker::default(),
+                passed: *at,
+                committed: *at,
+                is_set: false,
+            };
+            partitions.entry(topic_partition.clone()).or_insert(new);
         }
         Ok(())
     }
 
     pub(super) fn hand_out(&self, topic_partition: &TopicPartition, offset: u64, message: Message) {
-        if let Some(told) = self.lock().get(topic_partition) {
-            told.ledger.begin(offset, (), message);
+        if let Some(progress) = self.lock().get(topic_partition) {
+            progress.ledger.begin(offset, (), message);
         }
     }
 
     /// Records that everything before `next` was read, so that the offset also advances past
     /// skipped records.
     pub(super) fn advance_scanned(&self, topic_partition: &TopicPartition, next: i64) {
-        if let Some(told) = self.lock().get_mut(topic_partition)
-            && told.ledger.len() == 0
+        if let Some(progress) = self.lock().get_mut(topic_partition)
+            && progress.ledger.len() == 0
         {
-            told.passed = told.passed.max(next);
+            progress.passed = progress.passed.max(next);
         }
     }
 
     /// Returns the number of a partition's messages that the offset has not advanced past.
     pub(super) fn open(&self, topic_partition: &TopicPartition) -> usize {
-        self.lock().get(topic_partition).map_or(0, |told| told.ledger.len())
+        self.lock().get(topic_partition).map_or(0, |progress| progress.ledger.len())
     }
 
     /// Returns the offsets before which every message is acked.
     pub(super) fn passed(&self) -> BTreeMap<TopicPartition, i64> {
         self.lock()
             .iter()
-            .map(|(topic_partition, told)| (topic_partition.clone(), told.passed))
+            .map(|(topic_partition, progress)| (topic_partition.clone(), progress.passed))
             .collect()
     }
 
     pub(super) fn due(&self, now: Instant, most: usize) -> Vec<(TopicPartition, u64, Message)> {
         let mut due = Vec::new();
-        for (topic_partition, told) in &*self.lock() {
-            let found = told.ledger.due(now, most - due.len());
+        for (topic_partition, progress) in &*self.lock() {
+            let messages = progress.ledger.due(now, most - due.len());
             due.extend(
-                found.into_iter().map(|(offset, found)| (topic_partition.clone(), offset, found)),
+                messages
+                    .into_iter()
+                    .map(|(offset, message)| (topic_partition.clone(), offset, message)),
             );
         }
         due
@@ -167,8 +174,8 @@ impl GroupOffsets {
         offset: u64,
         after: Duration,
     ) {
-        if let Some(told) = self.lock().get(topic_partition) {
-            told.ledger.schedule_redelivery(offset, after);
+        if let Some(progress) = self.lock().get(topic_partition) {
+            progress.ledger.schedule_redelivery(offset, after);
         }
     }
 
@@ -179,46 +186,51 @@ impl GroupOffsets {
         offset: u64,
     ) -> Result<(), SourceError> {
         let passed = {
-            let mut told = self.lock();
-            let Some(told) = told.get_mut(topic_partition) else { return Ok(()) };
-            let Some((last, ())) = told.ledger.done(offset) else { return Ok(()) };
-            told.passed = told.passed.max(i64::try_from(last).unwrap_or(i64::MAX - 1) + 1);
-            told.passed
+            let mut partitions = self.lock();
+            let Some(progress) = partitions.get_mut(topic_partition) else { return Ok(()) };
+            let Some((last, ())) = progress.ledger.done(offset) else { return Ok(()) };
+            progress.passed = progress.passed.max(i64::try_from(last).unwrap_or(i64::MAX - 1) + 1);
+            progress.passed
         };
-        let mut last = self.saying.lock().await;
-        let is_said = {
-            let told = self.lock();
-            told.get(topic_partition).is_none_or(|told| told.is_set || told.said >= passed)
+        let mut last = self.last_commit.lock().await;
+        let is_committed = {
+            let partitions = self.lock();
+            let progress = partitions.get(topic_partition);
+            progress.is_none_or(|progress| progress.is_set || progress.committed >= passed)
         };
-        if is_said { Ok(()) } else { self.say(&mut last).await }
+        if is_committed { Ok(()) } else { self.commit_advanced(&mut last).await }
     }
 
     /// Commits offsets that are not committed, and repeats all commits every [`REMIND_EVERY`].
     pub(super) async fn commit_pending(&self) -> Result<(), SourceError> {
-        let mut last = self.saying.lock().await;
+        let mut last = self.last_commit.lock().await;
         if last.elapsed() >= REMIND_EVERY {
-            for told in self.lock().values_mut() {
-                told.said = -1;
+            for progress in self.lock().values_mut() {
+                progress.committed = -1;
             }
         }
-        self.say(&mut last).await
+        self.commit_advanced(&mut last).await
     }
 
-    async fn say(&self, last: &mut Instant) -> Result<(), SourceError> {
+    async fn commit_advanced(&self, last: &mut Instant) -> Result<(), SourceError> {
         let news: Vec<(TopicPartition, i64)> = {
-            let told = self.lock();
-            let unsaid = told.iter().filter(|(_, told)| !told.is_set && told.said < told.passed);
-            unsaid.map(|(topic_partition, told)| (topic_partition.clone(), told.passed)).collect()
+            let partitions = self.lock();
+            let uncommitted = partitions
+                .iter()
+                .filter(|(_, progress)| !progress.is_set && progress.committed < progress.passed);
+            uncommitted
+                .map(|(topic_partition, progress)| (topic_partition.clone(), progress.passed))
+                .collect()
         };
         if news.is_empty() {
             return Ok(());
         }
         self.commit(news.clone()).await?;
         *last = Instant::now();
-        let mut told = self.lock();
+        let mut partitions = self.lock();
         for (topic_partition, passed) in news {
-            if let Some(told) = told.get_mut(&topic_partition) {
-                told.said = told.said.max(passed);
+            if let Some(progress) = partitions.get_mut(&topic_partition) {
+                progress.committed = progress.committed.max(passed);
             }
         }
         Ok(())
@@ -230,10 +242,10 @@ impl GroupOffsets {
         topic_partition: &TopicPartition,
         at: i64,
     ) -> Result<(), SourceError> {
-        let _last = self.saying.lock().await;
+        let _last = self.last_commit.lock().await;
         self.commit(vec![(topic_partition.clone(), at)]).await?;
-        if let Some(told) = self.lock().get_mut(topic_partition) {
-            told.is_set = true;
+        if let Some(progress) = self.lock().get_mut(topic_partition) {
+            progress.is_set = true;
         }
         Ok(())
     }
@@ -289,7 +301,7 @@ impl GroupOffsets {
                      `group`, or end them"
                 ))
             }
-            _ => refused(&format!("how far '{group}' has read is not kept"), error),
+            _ => refused(&format!("failed to commit offsets of group '{group}'"), error),
         }
     }
 }

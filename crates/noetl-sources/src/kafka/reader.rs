@@ -43,7 +43,7 @@ type BrokerReply = (i32, Result<FetchResponse, SourceError>);
 
 pub(super) struct PartitionReader {
     cluster: Arc<Cluster>,
-    words: Arc<GroupOffsets>,
+    group_offsets: Arc<GroupOffsets>,
     leaders: BTreeMap<TopicPartition, i32>,
     /// Next offset to fetch of each partition.
     at: BTreeMap<TopicPartition, i64>,
@@ -61,13 +61,13 @@ pub(super) struct PartitionReader {
 impl PartitionReader {
     pub(super) fn new(
         cluster: Cluster,
-        words: Arc<GroupOffsets>,
+        group_offsets: Arc<GroupOffsets>,
         leaders: BTreeMap<TopicPartition, i32>,
         at: BTreeMap<TopicPartition, i64>,
     ) -> Self {
         Self {
             cluster: Arc::new(cluster),
-            words,
+            group_offsets,
             leaders,
             at,
             in_flight: FuturesUnordered::new(),
@@ -118,7 +118,7 @@ impl PartitionReader {
             .collect();
         if !new.is_empty() {
             let ends = self.cluster.ends(&new, OffsetEdge::First).await?;
-            self.words.begin(&ends).await?;
+            self.group_offsets.begin(&ends).await?;
             self.at.extend(ends);
         }
         self.leaders = leaders;
@@ -132,7 +132,7 @@ impl PartitionReader {
         for (topic_partition, at) in &self.at {
             if let Some(leader) =
                 self.leaders.get(topic_partition).filter(|id| !self.asked.contains(id))
-                && self.words.open(topic_partition) < OPEN_MAX
+                && self.group_offsets.open(topic_partition) < OPEN_MAX
             {
                 wanted.entry(*leader).or_default().push((topic_partition.clone(), *at));
             }
@@ -194,11 +194,11 @@ impl PartitionReader {
     fn take_partition(
         &mut self,
         topic_partition: TopicPartition,
-        found: PartitionData,
+        data: PartitionData,
     ) -> Result<(), SourceError> {
         let Some(at) = self.at.get_mut(&topic_partition) else { return Ok(()) };
-        let bytes = found.records.unwrap_or_default();
-        let aborted = found.aborted_transactions.unwrap_or_default();
+        let bytes = data.records.unwrap_or_default();
+        let aborted = data.aborted_transactions.unwrap_or_default();
         let read = batches::read(&bytes, &aborted);
         let read =
             read.map_err(|error| SourceError::Away(format!("{topic_partition}: {error:#}")))?;
@@ -209,12 +209,12 @@ impl PartitionReader {
             }
             let Ok(offset) = u64::try_from(record.offset) else { continue };
             let message = batches::message(&topic_partition, record);
-            self.words.hand_out(&topic_partition, offset, message.clone());
+            self.group_offsets.hand_out(&topic_partition, offset, message.clone());
             self.ready.push_back((topic_partition.clone(), offset, message));
         }
         if let Some(next) = read.next {
             *at = (*at).max(next);
-            self.words.advance_scanned(&topic_partition, *at);
+            self.group_offsets.advance_scanned(&topic_partition, *at);
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ impl PartitionReader {
         let ends = self.cluster.ends(&only, OffsetEdge::First).await?;
         let first = ends.get(topic_partition).copied().unwrap_or(0);
         let at = self.at.get(topic_partition).copied().unwrap_or(0);
-        self.words.set(topic_partition, first).await?;
+        self.group_offsets.set(topic_partition, first).await?;
         let what = if at < first {
             format!("its messages from {at} on were deleted before they were read")
         } else {

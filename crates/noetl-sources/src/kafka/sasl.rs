@@ -67,7 +67,7 @@ pub(super) struct TokenEndpoint {
     client: Client,
     token_url: String,
     form: Vec<(&'static str, String)>,
-    kept: CachedToken,
+    cache: CachedToken,
 }
 
 impl Bearer {
@@ -76,8 +76,8 @@ impl Bearer {
             return Ok(Self::Given(token.to_owned()));
         }
         let needed = |key: &str| -> Result<String, SourceError> {
-            let found = text(settings, key)?.map(str::to_owned);
-            found.ok_or_else(|| {
+            let text_value = text(settings, key)?.map(str::to_owned);
+            text_value.ok_or_else(|| {
                 wrong(format!("`mechanism: OAUTHBEARER` needs `{key}`, or a `token` as it is"))
             })
         };
@@ -96,7 +96,7 @@ impl Bearer {
             client,
             token_url,
             form,
-            kept: CachedToken::default(),
+            cache: CachedToken::default(),
         })))
     }
 
@@ -105,20 +105,20 @@ impl Bearer {
             Self::Given(token) => token.clone(),
             Self::Asked(asked) => {
                 let request = || Ok(asked.client.post(&asked.token_url).form(&asked.form));
-                asked.kept.get(request).await?
+                asked.cache.get(request).await?
             }
         };
         // The SASL message has separators that a valid token cannot contain.
         match token.chars().all(|sign| sign.is_ascii_graphic()) {
             true => Ok(token),
-            false => Err(wrong("the token holds what no token holds")),
+            false => Err(wrong("the token contains invalid characters")),
         }
     }
 
     /// Discards a token that a broker rejected.
     pub(super) async fn forget(&self) {
         if let Self::Asked(asked) = self {
-            asked.kept.forget().await;
+            asked.cache.forget().await;
         }
     }
 }

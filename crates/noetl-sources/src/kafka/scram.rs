@@ -86,11 +86,11 @@ impl Scram {
         let stored = digest::digest(self.hash.digest(), &client_key);
         // "biws" is the Base64 form of "n,,", the GS2 header without channel binding.
         let unproven = format!("c=biws,r={nonce}");
-        let said = format!("{},{first},{unproven}", self.bare);
-        let signature = keyed(stored.as_ref(), said.as_bytes());
+        let auth_message = format!("{},{first},{unproven}", self.bare);
+        let signature = keyed(stored.as_ref(), auth_message.as_bytes());
         let proof: Vec<u8> = client_key.iter().zip(&signature).map(|(a, b)| a ^ b).collect();
         let server_key = keyed(&salted, b"Server Key");
-        let verifier = STANDARD.encode(keyed(&server_key, said.as_bytes()));
+        let verifier = STANDARD.encode(keyed(&server_key, auth_message.as_bytes()));
         Ok((format!("{unproven},p={}", STANDARD.encode(proof)), format!("v={verifier}")))
     }
 }
@@ -99,7 +99,7 @@ impl Scram {
 mod tests {
     use super::*;
 
-    /// The exchange of RFC 7677.
+    /// Reproduces the exchange of RFC 7677.
     #[test]
     fn scram_reproduces_the_exchange_of_the_standard() {
         let scram = Scram::new(Hash::Sha256, "user", "pencil", "rOprNGfwEbeRWgbNEkqO".to_owned());

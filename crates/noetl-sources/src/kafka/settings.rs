@@ -48,8 +48,8 @@ impl KafkaSettings {
         egress: &EgressPolicy,
     ) -> Result<Self, SourceError> {
         let brokers = match texts(settings, "brokers")? {
-            found if found.is_empty() => texts(settings, "url")?,
-            found => found,
+            brokers if brokers.is_empty() => texts(settings, "url")?,
+            brokers => brokers,
         };
         if brokers.is_empty() {
             let needed = "a kafka source needs `brokers`, such as \"host:9092\", or `auth`";
@@ -104,18 +104,19 @@ fn tls(settings: &Map) -> Result<Option<Arc<ClientConfig>>, SourceError> {
             config.with_client_auth_cert(chain, key).map_err(|_| wrong(right))?
         }
         (Some(_), None) | (None, Some(_)) => {
-            return Err(wrong("a client shows both `certificate` and `private_key`"));
+            return Err(wrong("a client needs both `certificate` and `private_key`"));
         }
     };
     Ok(Some(Arc::new(config)))
 }
 
 fn certificates(key: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, SourceError> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-    let found = found.map_err(|_| wrong(format!("`{key}` holds a certificate that is no PEM")))?;
-    match found.is_empty() {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    let certificates =
+        certificates.map_err(|_| wrong(format!("`{key}` contains an invalid PEM certificate")))?;
+    match certificates.is_empty() {
         true => Err(wrong(format!("`{key}` must hold certificates as PEM, whole, not a path"))),
-        false => Ok(found),
+        false => Ok(certificates),
     }
 }
 
@@ -129,12 +130,12 @@ fn texts(settings: &Map, key: &str) -> Result<Vec<String>, SourceError> {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(split(text)),
         Some(Value::Array(items)) => {
-            let mut found = Vec::new();
+            let mut list = Vec::new();
             for item in items {
                 let item = item.as_str();
-                found.extend(split(item.ok_or_else(|| wrong(format!("`{key}` must list texts")))?));
+                list.extend(split(item.ok_or_else(|| wrong(format!("`{key}` must list texts")))?));
             }
-            Ok(found)
+            Ok(list)
         }
         Some(_) => Err(wrong(format!("`{key}` must be a text, or a list of texts"))),
     }
@@ -171,13 +172,16 @@ mod tests {
     }
 
     #[test]
-    fn brokers_and_topics_are_one_or_several() {
-        let found = read(json!({"brokers": "a, b:1,[::1]:2", "topic": ["x", "y,z"]})).unwrap();
-        let brokers: Vec<String> = found.brokers.iter().map(Address::to_string).collect();
+    fn brokers_and_topics_accept_one_value_or_several() {
+        let settings = read(json!({"brokers": "a, b:1,[::1]:2", "topic": ["x", "y,z"]})).unwrap();
+        let brokers: Vec<String> = settings.brokers.iter().map(Address::to_string).collect();
         assert_eq!(brokers, ["a:9092", "b:1", "::1:2"]);
-        assert_eq!(found.topics.iter().map(|topic| &**topic).collect::<Vec<_>>(), ["x", "y", "z"]);
-        assert_eq!(found.group, "noetl_sub_orders");
-        assert!(found.login.is_none() && found.tls.is_none() && !found.is_from_new);
+        assert_eq!(
+            settings.topics.iter().map(|topic| &**topic).collect::<Vec<_>>(),
+            ["x", "y", "z"]
+        );
+        assert_eq!(settings.group, "noetl_sub_orders");
+        assert!(settings.login.is_none() && settings.tls.is_none() && !settings.is_from_new);
     }
 
     #[test]

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repeat_is_known_and_a_new_message_is_never_taken_for_one() {
+    fn redelivered_messages_get_the_same_id_and_new_messages_another() {
         let ids = MessageIds::default();
         let first = ids.id_of("c", Some(1), None, "t", b"on");
         assert_eq!(ids.id_of("c", Some(1), Some(1), "t", b"on"), first);

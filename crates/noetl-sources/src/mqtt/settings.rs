@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_a_host_and_a_port() {
+    fn an_address_consists_of_a_host_and_a_port() {
         let of = |url: &str| address(url).map(|(host, port, tls)| format!("{host} {port} {tls}"));
         assert_eq!(of("mqtt://h"), Ok("h 1883 false".to_owned()));
         assert_eq!(of("mqtts://h/"), Ok("h 8883 true".to_owned()));

@@ -31,12 +31,12 @@ const STRANGERS_MAX: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A directory with a socket, removed when dropped.
-struct Entrance {
+struct SocketDirectory {
     directory: PathBuf,
     socket: PathBuf,
 }
 
-impl Drop for Entrance {
+impl Drop for SocketDirectory {
     fn drop(&mut self) {
         // Best effort: the directory is temporary, and a restart of the machine removes leftovers.
         let _ = std::fs::remove_file(&self.socket);
@@ -82,7 +82,7 @@ async fn connect(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(away)
 }
 
-fn entrance() -> io::Result<Entrance> {
+fn entrance() -> io::Result<SocketDirectory> {
     let mut chance = [0; 16];
     let drawn = ring::rand::SystemRandom::new().fill(&mut chance);
     drawn.map_err(|_| io::Error::other("no randomness"))?;
@@ -91,11 +91,15 @@ fn entrance() -> io::Result<Entrance> {
     // Fails if the directory exists, because then it belongs to another program.
     DirBuilder::new().mode(0o700).create(&directory)?;
     let socket = directory.join("mqtt");
-    Ok(Entrance { directory, socket })
+    Ok(SocketDirectory { directory, socket })
 }
 
 /// Copies bytes between this process's connection and the broker until either ends.
-async fn carry(listener: UnixListener, entrance: Entrance, mut broker: TlsStream<TcpStream>) {
+async fn carry(
+    listener: UnixListener,
+    entrance: SocketDirectory,
+    mut broker: TlsStream<TcpStream>,
+) {
     for _ in 0..STRANGERS_MAX {
         let accepted = tokio::time::timeout(PATIENCE, listener.accept()).await;
         let Ok(Ok((mut client, _))) = accepted else { return };
@@ -133,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers with what it was sent, and a store that trusts it.
+    /// Starts an echo server. Returns its port and a root store that trusts it.
     async fn echo() -> (u16, RootCertStore) {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_pass_encrypted_and_the_socket_is_gone_once_it_is_used() {
+    async fn bytes_are_encrypted_and_the_socket_is_removed_after_use() {
         let (port, roots) = echo().await;
         let path = open_with("localhost", port, roots).await.expect("a tunnel");
         let mut client = UnixStream::connect(&path).await.expect("a connection");
@@ -178,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broker_that_cannot_be_verified_is_not_spoken_to() {
+    async fn an_unverified_broker_receives_no_data() {
         let (port, _) = echo().await;
         let refused = open_with("localhost", port, RootCertStore::empty()).await;
         assert!(matches!(refused, Err(SourceError::Away(_))), "{refused:?}");

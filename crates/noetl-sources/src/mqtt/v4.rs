@@ -7,7 +7,7 @@ use rumqttc::{
 };
 
 use super::settings::MqttSettings;
-use super::{Came, Line, Published};
+use super::{MessageQueue, Published, ReceivedMessage};
 use crate::source::{SourceError, chain};
 
 /// Maximum packet size of the protocol in bytes. The broker would redeliver a rejected packet
@@ -18,7 +18,10 @@ const PACKET_MAX: usize = 268_435_460;
 const REQUESTS: usize = 1024;
 
 /// Connects with a persistent session and subscribes to the topics.
-pub(super) async fn open(settings: &MqttSettings, line: Line) -> Result<AsyncClient, SourceError> {
+pub(super) async fn open(
+    settings: &MqttSettings,
+    queue: MessageQueue,
+) -> Result<AsyncClient, SourceError> {
     let (address, transport) = settings.way().await?;
     let mut options = MqttOptions::new(&settings.client_id, address, settings.port);
     options
@@ -50,32 +53,32 @@ pub(super) async fn open(settings: &MqttSettings, line: Line) -> Result<AsyncCli
                 break;
             }
             // Stored messages of the session may arrive before the SUBACK.
-            event => hear(&line, event, &client, was_there).await,
+            event => handle_event(&queue, event, &client, was_there).await,
         }
     }
-    tokio::spawn(run(events, line, client.clone(), was_there));
+    tokio::spawn(run(events, queue, client.clone(), was_there));
     Ok(client)
 }
 
-async fn run(mut events: EventLoop, line: Line, client: AsyncClient, was_there: bool) {
+async fn run(mut events: EventLoop, queue: MessageQueue, client: AsyncClient, was_there: bool) {
     loop {
         match events.poll().await {
-            Ok(event) => hear(&line, event, &client, was_there).await,
-            Err(error) => return line.said.end(failed(&error).to_string()),
+            Ok(event) => handle_event(&queue, event, &client, was_there).await,
+            Err(error) => return queue.acks.end(failed(&error).to_string()),
         }
     }
 }
 
-async fn hear(line: &Line, event: Event, client: &AsyncClient, was_there: bool) {
+async fn handle_event(queue: &MessageQueue, event: Event, client: &AsyncClient, was_there: bool) {
     match event {
         // A broker sends retained messages on every subscription; a resumed session has received
         // them.
         Event::Incoming(Incoming::Publish(publish)) if publish.retain && was_there => {
             let _ = client.try_ack(&publish);
         }
-        Event::Incoming(Incoming::Publish(publish)) => line.take(published(publish)),
+        Event::Incoming(Incoming::Publish(publish)) => queue.enqueue(published(publish)),
         Event::Outgoing(Outgoing::PubAck(packet) | Outgoing::PubRec(packet)) => {
-            line.said.sent(packet);
+            queue.acks.sent(packet);
         }
         _ => {}
     }
@@ -94,21 +97,24 @@ fn published(publish: Publish) -> Published {
     }
 }
 
-pub(super) async fn ack(client: &AsyncClient, came: &Came) -> Result<(), ClientError> {
-    let mut publish = Publish::new("", came.qos, Vec::new());
-    publish.pkid = came.packet;
+pub(super) async fn ack(
+    client: &AsyncClient,
+    received: &ReceivedMessage,
+) -> Result<(), ClientError> {
+    let mut publish = Publish::new("", received.qos, Vec::new());
+    publish.pkid = received.packet;
     client.ack(&publish).await
 }
 
 fn failed(error: &ConnectionError) -> SourceError {
-    let said = chain("the MQTT broker is not reached", error);
+    let message = chain("the MQTT broker is not reached", error);
     match error {
         ConnectionError::ConnectionRefused(
             ConnectReturnCode::BadUserNamePassword
             | ConnectReturnCode::NotAuthorized
             | ConnectReturnCode::BadClientId
             | ConnectReturnCode::RefusedProtocolVersion,
-        ) => SourceError::Settings(said),
-        _ => SourceError::Away(said),
+        ) => SourceError::Settings(message),
+        _ => SourceError::Away(message),
     }
 }

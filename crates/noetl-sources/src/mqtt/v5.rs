@@ -13,7 +13,7 @@ use rumqttc::v5::{
 };
 
 use super::settings::MqttSettings;
-use super::{Came, Line, Published};
+use super::{MessageQueue, Published, ReceivedMessage};
 use crate::source::{SourceError, chain};
 
 /// Maximum packet size of the protocol in bytes. A broker drops messages larger than the client
@@ -27,7 +27,10 @@ const UNDER_WAY_MAX: u16 = 1000;
 const REQUESTS: usize = 1024;
 
 /// Connects with a persistent session and subscribes to the topics.
-pub(super) async fn open(settings: &MqttSettings, line: Line) -> Result<AsyncClient, SourceError> {
+pub(super) async fn open(
+    settings: &MqttSettings,
+    queue: MessageQueue,
+) -> Result<AsyncClient, SourceError> {
     let (address, transport) = settings.way().await?;
     let mut options = MqttOptions::new(&settings.client_id, address, settings.port);
     options
@@ -63,27 +66,27 @@ pub(super) async fn open(settings: &MqttSettings, line: Line) -> Result<AsyncCli
                 break;
             }
             // Stored messages of the session may arrive before the SUBACK.
-            event => hear(&line, event),
+            event => handle_event(&queue, event),
         }
     }
-    tokio::spawn(run(events, line));
+    tokio::spawn(run(events, queue));
     Ok(client)
 }
 
-async fn run(mut events: EventLoop, line: Line) {
+async fn run(mut events: EventLoop, queue: MessageQueue) {
     loop {
         match events.poll().await {
-            Ok(event) => hear(&line, event),
-            Err(error) => return line.said.end(failed(&error).to_string()),
+            Ok(event) => handle_event(&queue, event),
+            Err(error) => return queue.acks.end(failed(&error).to_string()),
         }
     }
 }
 
-fn hear(line: &Line, event: Event) {
+fn handle_event(queue: &MessageQueue, event: Event) {
     match event {
-        Event::Incoming(Incoming::Publish(publish)) => line.take(published(publish)),
+        Event::Incoming(Incoming::Publish(publish)) => queue.enqueue(published(publish)),
         Event::Outgoing(Outgoing::PubAck(packet) | Outgoing::PubRec(packet)) => {
-            line.said.sent(packet);
+            queue.acks.sent(packet);
         }
         _ => {}
     }
@@ -128,14 +131,17 @@ fn wanted(qos: rumqttc::QoS) -> Wanted {
     }
 }
 
-pub(super) async fn ack(client: &AsyncClient, came: &Came) -> Result<(), ClientError> {
-    let mut publish = Publish::new("", wanted(came.qos), Vec::new(), None);
-    publish.pkid = came.packet;
+pub(super) async fn ack(
+    client: &AsyncClient,
+    received: &ReceivedMessage,
+) -> Result<(), ClientError> {
+    let mut publish = Publish::new("", wanted(received.qos), Vec::new(), None);
+    publish.pkid = received.packet;
     client.ack(&publish).await
 }
 
 fn failed(error: &ConnectionError) -> SourceError {
-    let said = chain("the MQTT broker is not reached", error);
+    let message = chain("the MQTT broker is not reached", error);
     match error {
         ConnectionError::ConnectionRefused(
             ConnectReturnCode::BadUserNamePassword
@@ -145,7 +151,7 @@ fn failed(error: &ConnectionError) -> SourceError {
             | ConnectReturnCode::ClientIdentifierNotValid
             | ConnectReturnCode::UnsupportedProtocolVersion
             | ConnectReturnCode::RefusedProtocolVersion,
-        ) => SourceError::Settings(said),
-        _ => SourceError::Away(said),
+        ) => SourceError::Settings(message),
+        _ => SourceError::Away(message),
     }
 }

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_a_text_or_a_list() {
+    fn a_url_is_a_string_or_a_list() {
         let two = Ok(vec!["nats://a".to_owned(), "nats://b".to_owned()]);
         assert_eq!(urls(json!({"url": "nats://a, nats://b"})), two);
         assert_eq!(urls(json!({"servers": ["nats://a", " nats://b"]})), two);

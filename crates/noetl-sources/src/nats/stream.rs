@@ -40,8 +40,9 @@ impl StreamSource {
         filter: Option<&str>,
     ) -> Result<Self, SourceError> {
         let context = ContextBuilder::new().timeout(TIMEOUT).build(client.clone());
-        let found = context.get_stream(stream).await;
-        let found = found.map_err(|error| away(&format!("stream '{stream}'"), &error))?;
+        let stream_handle = context.get_stream(stream).await;
+        let stream_handle =
+            stream_handle.map_err(|error| away(&format!("stream '{stream}'"), &error))?;
         let config = Config {
             durable_name: Some(name.to_owned()),
             ack_policy: AckPolicy::Explicit,
@@ -52,18 +53,18 @@ impl StreamSource {
             ..Config::default()
         };
         // An existing consumer is used unchanged. Creating it again would overwrite its settings.
-        let consumer = match found.consumer_info(name).await {
+        let consumer = match stream_handle.consumer_info(name).await {
             Ok(info) if info.config.deliver_subject.is_some() => {
                 let message =
                     format!("consumer '{name}' pushes its messages; a subscription fetches them");
                 return Err(SourceError::Settings(message));
             }
             Ok(_) => {
-                let there = found.get_consumer::<Config>(name).await;
+                let there = stream_handle.get_consumer::<Config>(name).await;
                 there.map_err(|error| away(&format!("consumer '{name}'"), &*error))?
             }
             Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => {
-                let made = found.create_consumer(config).await;
+                let made = stream_handle.create_consumer(config).await;
                 made.map_err(|error| match error.kind() {
                     ConsumerErrorKind::JetStream(refused) => SourceError::Settings(format!(
                         "consumer '{name}' of stream '{stream}' cannot be made: {refused}"
@@ -127,8 +128,8 @@ impl Source for StreamSource {
         check_connected(&self.client)?;
         let most = most.max(1);
         let now = || self.consumer.fetch().max_messages(most).max_bytes(BYTES_MAX);
-        let found = match self.read(now()).await {
-            Ok(found) if !found.is_empty() => Ok(found),
+        let messages = match self.read(now()).await {
+            Ok(messages) if !messages.is_empty() => Ok(messages),
             // Waits for one message only, so that it is returned as soon as it arrives.
             Ok(_) => {
                 let first = self.consumer.batch().max_messages(1).expires(wait).messages().await;
@@ -141,7 +142,7 @@ impl Source for StreamSource {
             }
             Err(Fetched::TooLarge) => {
                 match self.read(self.consumer.fetch().max_messages(1)).await {
-                    Ok(found) => Ok(found),
+                    Ok(messages) => Ok(messages),
                     Err(Fetched::Failed(error)) => Err(error),
                     Err(Fetched::TooLarge) => Ok(Vec::new()),
                 }
@@ -149,10 +150,10 @@ impl Source for StreamSource {
             Err(Fetched::Failed(error)) => Err(error),
         }?;
         // A lost connection looks like an empty stream.
-        if found.is_empty() {
+        if messages.is_empty() {
             check_connected(&self.client)?;
         }
-        Ok(found.into_iter().map(delivery).collect())
+        Ok(messages.into_iter().map(delivery).collect())
     }
 
     fn ack_wait(&self) -> Duration {
@@ -183,16 +184,19 @@ impl DeliveryAck for NatsAck {
 
     async fn nack(&self, after: Duration) -> Result<(), SourceError> {
         let after = (!after.is_zero()).then_some(after);
-        self.0.ack_with(AckKind::Nak(after)).await.map_err(|error| away("not said", &*error))
+        self.0.ack_with(AckKind::Nak(after)).await.map_err(|error| away("failed to nack", &*error))
     }
 
     async fn term(&self) -> Result<(), SourceError> {
-        let said = self.0.double_ack_with(AckKind::Term).await;
-        said.map_err(|error| away("not acknowledged", &*error))
+        let acked = self.0.double_ack_with(AckKind::Term).await;
+        acked.map_err(|error| away("not acknowledged", &*error))
     }
 
     async fn extend(&self) -> Result<(), SourceError> {
-        self.0.ack_with(AckKind::Progress).await.map_err(|error| away("not said", &*error))
+        self.0
+            .ack_with(AckKind::Progress)
+            .await
+            .map_err(|error| away("failed to extend the ack wait", &*error))
     }
 }
 

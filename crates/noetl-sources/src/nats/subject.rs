@@ -51,12 +51,12 @@ impl SubjectSource {
 
     fn message(&self, message: async_nats::Message) -> Message {
         let headers = headers_of(message.headers.as_ref());
-        let given = given_id(message.headers.as_ref());
+        let sender_id = given_id(message.headers.as_ref());
         let metadata =
             Map::from_iter([("subject".to_owned(), Value::from(message.subject.as_str()))]);
         Message {
             // A new inbox name is unique.
-            id: given.unwrap_or_else(|| self.client.new_inbox()),
+            id: sender_id.unwrap_or_else(|| self.client.new_inbox()),
             attributes: attributes(&headers),
             body: message.payload,
             headers,
@@ -69,21 +69,21 @@ impl SubjectSource {
 #[async_trait]
 impl Source for SubjectSource {
     async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
-        let mut found = self.returned.due(Instant::now(), most);
+        let mut messages = self.returned.due(Instant::now(), most);
         let mut subscriber = self.subscriber.lock().await;
-        if found.is_empty() {
+        if messages.is_empty() {
             match tokio::time::timeout(wait, subscriber.next()).await {
-                Ok(Some(message)) => found.push(self.message(message)),
+                Ok(Some(message)) => messages.push(self.message(message)),
                 Ok(None) => return Err(SourceError::Away("the subscription ended".to_owned())),
                 Err(_) => check_connected(&self.client)?,
             }
         }
-        while found.len() < most {
+        while messages.len() < most {
             let ready = futures::FutureExt::now_or_never(subscriber.next());
             let Some(Some(message)) = ready else { break };
-            found.push(self.message(message));
+            messages.push(self.message(message));
         }
-        Ok(found.into_iter().map(|message| self.returned.delivery(message)).collect())
+        Ok(messages.into_iter().map(|message| self.returned.delivery(message)).collect())
     }
 
     fn keeps(&self) -> bool {

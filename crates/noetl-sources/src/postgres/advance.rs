@@ -37,7 +37,7 @@ const WRITERS: &str = "select distinct virtualtransaction from pg_locks where lo
 pub(super) struct AdvanceSource {
     table: String,
     reader: Mutex<CursorReader>,
-    words: Arc<CursorCommitter>,
+    committer: Arc<CursorCommitter>,
     look: PollSchedule,
 }
 
@@ -105,7 +105,7 @@ impl AdvanceSource {
             "select count(*) from (select 1 from {of} t where ($1::text is null or {key} > {first}) \
              and {condition} limit {COUNTED_MAX}) c"
         );
-        let words = CursorCommitter {
+        let committer = CursorCommitter {
             advance: asked(&what, speaker.prepare(&advance)).await?,
             waiting: asked(&what, speaker.prepare(&waiting)).await?,
             client: speaker,
@@ -127,14 +127,14 @@ impl AdvanceSource {
         Ok(Self {
             table: wanted.table.to_owned(),
             reader: Mutex::new(reader),
-            words: Arc::new(words),
+            committer: Arc::new(committer),
             look,
         })
     }
 
     fn delivery(&self, place: u64, message: Message) -> Delivery {
         let is_answered = AtomicBool::new(false);
-        let handle = CursorAck { place, words: self.words.clone(), is_answered };
+        let handle = CursorAck { place, committer: self.committer.clone(), is_answered };
         Delivery::new(message, handle)
     }
 }
@@ -200,10 +200,10 @@ impl CursorReader {
         }
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let transaction = self.client.transaction().await?;
-        let found =
+        let rows =
             rows::read(&transaction, &self.read, &[&self.at, &self.bound, &most], table).await?;
         transaction.commit().await?;
-        match found.last() {
+        match rows.last() {
             Some(last) => {
                 self.at = Some(last.key.clone());
                 if self.at == self.bound {
@@ -215,7 +215,7 @@ impl CursorReader {
                 self.at = self.bound.take();
             }
         }
-        Ok(found)
+        Ok(rows)
     }
 }
 
@@ -223,18 +223,21 @@ impl CursorReader {
 impl Source for AdvanceSource {
     async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
         let mut reader = self.reader.lock().await;
-        let due = self.words.ledger.due(Instant::now(), most);
+        let due = self.committer.ledger.due(Instant::now(), most);
         if !due.is_empty() {
-            return Ok(due.into_iter().map(|(place, found)| self.delivery(place, found)).collect());
+            return Ok(due
+                .into_iter()
+                .map(|(place, message)| self.delivery(place, message))
+                .collect());
         }
         if !self.look.wait_due(wait).await {
             return Ok(Vec::new());
         }
-        let found = asked("rows are not read", reader.next(most.max(1), &self.table)).await?;
-        self.look.record_poll(!found.is_empty());
-        let delivered = found.into_iter().map(|FetchedRow { key, message }| {
+        let rows = asked("rows are not read", reader.next(most.max(1), &self.table)).await?;
+        self.look.record_poll(!rows.is_empty());
+        let delivered = rows.into_iter().map(|FetchedRow { key, message }| {
             reader.count += 1;
-            self.words.ledger.begin(reader.count, key, message.clone());
+            self.committer.ledger.begin(reader.count, key, message.clone());
             self.delivery(reader.count, message)
         });
         Ok(delivered.collect())
@@ -245,10 +248,13 @@ impl Source for AdvanceSource {
     }
 
     async fn backlog(&self) -> Result<Option<u64>, SourceError> {
-        let words = &self.words;
-        let passed = words.passed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let row = asked("rows are not counted", words.client.query_one(&words.waiting, &[&passed]))
-            .await?;
+        let committer = &self.committer;
+        let passed = committer.passed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let row = asked(
+            "rows are not counted",
+            committer.client.query_one(&committer.waiting, &[&passed]),
+        )
+        .await?;
         Ok(u64::try_from(row.get::<_, i64>(0)).ok())
     }
 
@@ -257,7 +263,7 @@ impl Source for AdvanceSource {
 
 struct CursorAck {
     place: u64,
-    words: Arc<CursorCommitter>,
+    committer: Arc<CursorCommitter>,
     is_answered: AtomicBool,
 }
 
@@ -265,17 +271,20 @@ struct CursorAck {
 impl DeliveryAck for CursorAck {
     async fn ack(&self) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
-        let Some((_, key)) = self.words.ledger.done(self.place) else { return Ok(()) };
-        let words = &self.words;
-        asked("not acknowledged", words.client.execute(&words.advance, &[&words.name, &key]))
-            .await?;
-        *words.passed.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
+        let Some((_, key)) = self.committer.ledger.done(self.place) else { return Ok(()) };
+        let committer = &self.committer;
+        asked(
+            "not acknowledged",
+            committer.client.execute(&committer.advance, &[&committer.name, &key]),
+        )
+        .await?;
+        *committer.passed.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
         Ok(())
     }
 
     async fn nack(&self, after: Duration) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
-        self.words.ledger.schedule_redelivery(self.place, after);
+        self.committer.ledger.schedule_redelivery(self.place, after);
         Ok(())
     }
 
@@ -291,7 +300,7 @@ impl DeliveryAck for CursorAck {
 impl Drop for CursorAck {
     fn drop(&mut self) {
         if !self.is_answered.load(Ordering::Acquire) {
-            self.words.ledger.schedule_redelivery(self.place, Duration::ZERO);
+            self.committer.ledger.schedule_redelivery(self.place, Duration::ZERO);
         }
     }
 }

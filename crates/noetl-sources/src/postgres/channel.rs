@@ -45,7 +45,7 @@ impl ChannelSource {
         let client = connect(settings, NotifyHandling::All(sender)).await?;
         // The server has processed the LISTEN when this returns.
         let listen = format!("listen {}", quoted(channel));
-        asked("the channel is not listened to", client.batch_execute(&listen)).await?;
+        asked("failed to listen on the channel", client.batch_execute(&listen)).await?;
         let begun = "select pg_backend_pid() || '-' || extract(epoch from clock_timestamp())";
         let row = asked("the session is not known", client.query_one(begun, &[])).await?;
         let heard = NotificationStream { receiver, count: 0, alive_at: Instant::now() };
@@ -83,23 +83,23 @@ fn lost() -> SourceError {
 impl Source for ChannelSource {
     async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
         let mut heard = self.heard.lock().await;
-        let mut found = self.returned.due(Instant::now(), most);
-        if found.is_empty() {
+        let mut messages = self.returned.due(Instant::now(), most);
+        if messages.is_empty() {
             match tokio::time::timeout(wait, heard.receiver.recv()).await {
-                Ok(Some(notification)) => found.push(self.message(&mut heard, &notification)),
+                Ok(Some(notification)) => messages.push(self.message(&mut heard, &notification)),
                 Ok(None) => return Err(lost()),
                 Err(_) if heard.alive_at.elapsed() >= ALIVE_EVERY => {
-                    asked("the connection is silent", self.client.batch_execute("")).await?;
+                    asked("the connection does not respond", self.client.batch_execute("")).await?;
                     heard.alive_at = Instant::now();
                 }
                 Err(_) => {}
             }
         }
-        while found.len() < most {
+        while messages.len() < most {
             let Ok(notification) = heard.receiver.try_recv() else { break };
-            found.push(self.message(&mut heard, &notification));
+            messages.push(self.message(&mut heard, &notification));
         }
-        Ok(found.into_iter().map(|message| self.returned.delivery(message)).collect())
+        Ok(messages.into_iter().map(|message| self.returned.delivery(message)).collect())
     }
 
     fn keeps(&self) -> bool {
@@ -115,6 +115,6 @@ impl Source for ChannelSource {
     }
 
     async fn close(&self) {
-        let _ = asked("not unlistened", self.client.batch_execute("unlisten *")).await;
+        let _ = asked("failed to unlisten", self.client.batch_execute("unlisten *")).await;
     }
 }

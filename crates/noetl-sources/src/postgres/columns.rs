@@ -95,8 +95,8 @@ impl Table {
     }
 
     fn column(&self, setting: &str, name: &str) -> Result<&Column, SourceError> {
-        let found = self.columns.iter().find(|column| column.name == name);
-        found.ok_or_else(|| {
+        let matching = self.columns.iter().find(|column| column.name == name);
+        matching.ok_or_else(|| {
             let names: Vec<&str> = self.columns.iter().map(|column| &*column.name).collect();
             let message =
                 format!("`{setting}`: there is no column '{name}'; it has: {}", names.join(", "));

@@ -28,7 +28,7 @@ pub(super) async fn read(
     table: &str,
 ) -> Result<Vec<FetchedRow>, tokio_postgres::Error> {
     let portal = transaction.bind(statement, parameters).await?;
-    let mut found = Vec::new();
+    let mut fetched = Vec::new();
     let (mut bytes, mut portion) = (0, PORTION);
     while bytes < BYTES_MAX {
         let rows = transaction.query_portal(&portal, portion).await?;
@@ -36,14 +36,14 @@ pub(super) async fn read(
         for row in &rows {
             let row = message(row, table)?;
             bytes += row.message.body.len();
-            found.push(row);
+            fetched.push(row);
         }
         if is_last {
             break;
         }
         portion = (portion * 2).min(256);
     }
-    Ok(found)
+    Ok(fetched)
 }
 
 fn message(row: &Row, table: &str) -> Result<FetchedRow, tokio_postgres::Error> {

@@ -32,7 +32,7 @@ pub(super) const COUNTED_MAX: i64 = 100_000;
 pub(super) struct TableSource {
     table: String,
     reader: Mutex<TableReader>,
-    words: Arc<RowAcker>,
+    acker: Arc<RowAcker>,
     look: PollSchedule,
     claim: Option<Duration>,
 }
@@ -112,7 +112,7 @@ impl TableSource {
             None => None,
         };
         let secs = number(settings, "claim_secs")?.unwrap_or(CLAIM_DEFAULT_SECS);
-        let words = RowAcker {
+        let acker = RowAcker {
             done: asked(&what, speaker.prepare(&done)).await?,
             count: asked(&what, speaker.prepare(&count)).await?,
             hold,
@@ -123,7 +123,7 @@ impl TableSource {
         Ok(Self {
             table: wanted.table.to_owned(),
             reader: Mutex::new(TableReader { client, read, claim: claiming }),
-            words: Arc::new(words),
+            acker: Arc::new(acker),
             look,
             claim: claim.map(|_| Duration::from_secs(secs)),
         })
@@ -138,20 +138,20 @@ impl TableSource {
         let reading = async {
             let transaction = reader.client.transaction().await?;
             let table = &self.table;
-            let found = match (&reader.claim, self.claim) {
-                (Some(claim), Some(held)) => {
-                    let found = rows::read(&transaction, &reader.read, &[&most], table).await?;
-                    let keys: Vec<&str> = found.iter().map(|found| &*found.key).collect();
-                    transaction.execute(claim, &[&keys, &held.as_secs_f64()]).await?;
-                    found
+            let rows = match (&reader.claim, self.claim) {
+                (Some(claim), Some(lease)) => {
+                    let rows = rows::read(&transaction, &reader.read, &[&most], table).await?;
+                    let keys: Vec<&str> = rows.iter().map(|row| &*row.key).collect();
+                    transaction.execute(claim, &[&keys, &lease.as_secs_f64()]).await?;
+                    rows
                 }
                 _ => {
-                    let in_flight = self.words.excluded(Instant::now());
+                    let in_flight = self.acker.excluded(Instant::now());
                     rows::read(&transaction, &reader.read, &[&most, &in_flight], table).await?
                 }
             };
             transaction.commit().await?;
-            Ok(found)
+            Ok(rows)
         };
         asked("rows are not read", reading).await
     }
@@ -178,14 +178,14 @@ impl Source for TableSource {
         if !self.look.wait_due(wait).await {
             return Ok(Vec::new());
         }
-        let found = self.read(&mut reader, most.max(1)).await?;
-        self.look.record_poll(!found.is_empty());
-        let delivered = found.into_iter().map(|FetchedRow { key, message }| {
+        let rows = self.read(&mut reader, most.max(1)).await?;
+        self.look.record_poll(!rows.is_empty());
+        let delivered = rows.into_iter().map(|FetchedRow { key, message }| {
             if self.claim.is_none() {
-                self.words.lock().insert(key.clone(), None);
+                self.acker.lock().insert(key.clone(), None);
             }
-            let (words, claim) = (self.words.clone(), self.claim);
-            let handle = RowAck { key, words, claim, is_answered: AtomicBool::new(false) };
+            let (acker, claim) = (self.acker.clone(), self.claim);
+            let handle = RowAck { key, acker, claim, is_answered: AtomicBool::new(false) };
             Delivery::new(message, handle)
         });
         Ok(delivered.collect())
@@ -196,7 +196,7 @@ impl Source for TableSource {
     }
 
     async fn backlog(&self) -> Result<Option<u64>, SourceError> {
-        let count = self.words.client.query_one(&self.words.count, &[]);
+        let count = self.acker.client.query_one(&self.acker.count, &[]);
         let row = asked("rows are not counted", count).await?;
         Ok(u64::try_from(row.get::<_, i64>(0)).ok())
     }
@@ -206,16 +206,20 @@ impl Source for TableSource {
 
 struct RowAck {
     key: String,
-    words: Arc<RowAcker>,
+    acker: Arc<RowAcker>,
     claim: Option<Duration>,
     is_answered: AtomicBool,
 }
 
 impl RowAck {
     async fn hold(&self, until: Duration) -> Result<(), SourceError> {
-        let Some(hold) = &self.words.hold else { return Ok(()) };
+        let Some(hold) = &self.acker.hold else { return Ok(()) };
         let until = until.as_secs_f64();
-        asked("not said", self.words.client.execute(hold, &[&self.key, &until])).await?;
+        asked(
+            "failed to extend the claim of a row",
+            self.acker.client.execute(hold, &[&self.key, &until]),
+        )
+        .await?;
         Ok(())
     }
 }
@@ -223,16 +227,16 @@ impl RowAck {
 #[async_trait]
 impl DeliveryAck for RowAck {
     async fn ack(&self) -> Result<(), SourceError> {
-        let words = &self.words;
-        asked("not acknowledged", words.client.execute(&words.done, &[&self.key])).await?;
+        let acker = &self.acker;
+        asked("not acknowledged", acker.client.execute(&acker.done, &[&self.key])).await?;
         self.is_answered.store(true, Ordering::Release);
-        self.words.lock().remove(&self.key);
+        self.acker.lock().remove(&self.key);
         Ok(())
     }
 
     async fn nack(&self, after: Duration) -> Result<(), SourceError> {
         if self.claim.is_none() {
-            self.words.lock().insert(self.key.clone(), Some(Instant::now() + after));
+            self.acker.lock().insert(self.key.clone(), Some(Instant::now() + after));
         }
         self.is_answered.store(true, Ordering::Release);
         self.hold(after).await
@@ -254,7 +258,7 @@ impl DeliveryAck for RowAck {
 impl Drop for RowAck {
     fn drop(&mut self) {
         if !self.is_answered.load(Ordering::Acquire) {
-            self.words.lock().remove(&self.key);
+            self.acker.lock().remove(&self.key);
         }
     }
 }
@@ -277,7 +281,7 @@ impl PollSchedule {
         let client = connect(wanted.settings, NotifyHandling::Wake(self.woken.clone())).await?;
         if let Some(channel) = wanted.channel {
             let listen = format!("listen {}", quoted(channel));
-            asked("the channel is not listened to", client.batch_execute(&listen)).await?;
+            asked("failed to listen on the channel", client.batch_execute(&listen)).await?;
         }
         Ok(client)
     }

@@ -31,17 +31,17 @@ impl PubsubClient {
         subscription: String,
         egress: EgressPolicy,
     ) -> Result<Self, SourceError> {
-        let given = text(settings, "endpoint")?.or(text(settings, "url")?);
-        let endpoint = match given {
-            Some(given) if given.contains("://") => given.trim_end_matches('/').to_owned(),
+        let address = text(settings, "endpoint")?.or(text(settings, "url")?);
+        let endpoint = match address {
+            Some(address) if address.contains("://") => address.trim_end_matches('/').to_owned(),
             // `PUBSUB_EMULATOR_HOST` has this form.
-            Some(given) => format!("http://{given}"),
+            Some(address) => format!("http://{address}"),
             None => ENDPOINT.to_owned(),
         };
         let asked = endpoint.parse::<Url>();
         let asked = asked.map_err(|error| SourceError::Settings(format!("`endpoint`: {error}")))?;
         egress.check(&asked).map_err(|error| SourceError::Settings(error.to_string()))?;
-        let tokens = TokenProvider::read(settings, &egress, given.is_some())?;
+        let tokens = TokenProvider::read(settings, &egress, address.is_some())?;
         let client = token::client(&egress)?;
         Ok(Self { client, tokens, url: format!("{endpoint}/v1/{subscription}") })
     }
@@ -108,10 +108,10 @@ impl PubsubClient {
             // The token may have been revoked before it expired.
             self.tokens.forget().await;
         }
-        let said = answer.json::<Value>().await.unwrap_or_default();
-        let said =
-            said.pointer("/error/message").and_then(Value::as_str).unwrap_or("no reason given");
-        let message = format!("Pub/Sub answers {status}: {said}");
+        let body = answer.json::<Value>().await.unwrap_or_default();
+        let reason =
+            body.pointer("/error/message").and_then(Value::as_str).unwrap_or("no reason given");
+        let message = format!("Pub/Sub answers {status}: {reason}");
         let error = match status {
             StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 SourceError::Settings(message)

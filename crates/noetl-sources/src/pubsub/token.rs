@@ -26,13 +26,13 @@ const MACHINE: &str =
 
 pub(super) struct TokenProvider {
     client: Client,
-    who: Who,
-    kept: CachedToken,
+    method: AuthMethod,
+    cache: CachedToken,
 }
 
-enum Who {
+enum AuthMethod {
     Anonymous,
-    Given(String),
+    Token(String),
     Account(Box<Account>),
     Machine,
 }
@@ -53,57 +53,57 @@ impl TokenProvider {
         has_endpoint: bool,
     ) -> Result<Self, SourceError> {
         let email = text(settings, "client_email")?;
-        let who = match (email, text(settings, "private_key")?, text(settings, "token")?) {
-            (Some(email), Some(key), _) => Who::Account(Box::new(Account {
+        let method = match (email, text(settings, "private_key")?, text(settings, "token")?) {
+            (Some(email), Some(key), _) => AuthMethod::Account(Box::new(Account {
                 email: email.to_owned(),
                 key: read_key(key)?,
                 key_id: text(settings, "private_key_id")?.map(str::to_owned),
                 token_uri: text(settings, "token_uri")?.unwrap_or(TOKEN_URI).to_owned(),
             })),
-            (_, _, Some(token)) => Who::Given(token.to_owned()),
+            (_, _, Some(token)) => AuthMethod::Token(token.to_owned()),
             (Some(_), None, None) | (None, Some(_), None) => {
                 let both = "a service account needs both `client_email` and `private_key`";
                 return Err(SourceError::Settings(both.to_owned()));
             }
-            (None, None, None) if has_endpoint => Who::Anonymous,
-            (None, None, None) => Who::Machine,
+            (None, None, None) if has_endpoint => AuthMethod::Anonymous,
+            (None, None, None) => AuthMethod::Machine,
         };
-        let client = match &who {
-            Who::Account(account) => {
+        let client = match &method {
+            AuthMethod::Account(account) => {
                 token::check("token_uri", &account.token_uri, egress)?;
                 token::client(egress)?
             }
             // The metadata server has a fixed address that no document can change.
-            Who::Machine => token::client(
+            AuthMethod::Machine => token::client(
                 &EgressPolicy::new(DefaultAccess::Everything, "").unwrap_or_default(),
             )?,
-            Who::Anonymous | Who::Given(_) => token::client(egress)?,
+            AuthMethod::Anonymous | AuthMethod::Token(_) => token::client(egress)?,
         };
-        Ok(Self { client, who, kept: CachedToken::default() })
+        Ok(Self { client, method, cache: CachedToken::default() })
     }
 
     /// Returns a valid token, or `None` if requests are not authenticated.
     pub(super) async fn get(&self) -> Result<Option<String>, SourceError> {
-        let token = match &self.who {
-            Who::Anonymous => return Ok(None),
-            Who::Given(token) => token.clone(),
-            Who::Account(account) => {
+        let token = match &self.method {
+            AuthMethod::Anonymous => return Ok(None),
+            AuthMethod::Token(token) => token.clone(),
+            AuthMethod::Account(account) => {
                 let request = || {
                     let form = [("grant_type", GRANT), ("assertion", &assertion(account)?)];
                     Ok(self.client.post(&account.token_uri).form(&form))
                 };
-                self.kept.get(request).await?
+                self.cache.get(request).await?
             }
-            Who::Machine => {
+            AuthMethod::Machine => {
                 let request = || Ok(self.client.get(MACHINE).header("Metadata-Flavor", "Google"));
-                self.kept.get(request).await?
+                self.cache.get(request).await?
             }
         };
         Ok(Some(token))
     }
 
     pub(super) async fn forget(&self) {
-        self.kept.forget().await;
+        self.cache.forget().await;
     }
 }
 

@@ -86,23 +86,23 @@ fn bytes(value: Value) -> Option<Vec<u8>> {
 }
 
 /// Parses the response of XREADGROUP for a single stream.
-pub(super) fn of_streams(found: Value) -> Vec<RedisEntry> {
-    let Some(stream) = items(found).into_iter().next() else { return Vec::new() };
-    let Some(found) = items(stream).into_iter().nth(1) else { return Vec::new() };
-    items(found).into_iter().filter_map(entry).collect()
+pub(super) fn of_streams(response: Value) -> Vec<RedisEntry> {
+    let Some(stream) = items(response).into_iter().next() else { return Vec::new() };
+    let Some(entries) = items(stream).into_iter().nth(1) else { return Vec::new() };
+    items(entries).into_iter().filter_map(entry).collect()
 }
 
 /// Parses the response of XAUTOCLAIM. Returns the ID to continue from, and the entries.
-pub(super) fn of_claim(found: Value) -> (String, Vec<RedisEntry>) {
-    let mut parts = items(found).into_iter();
+pub(super) fn of_claim(response: Value) -> (String, Vec<RedisEntry>) {
+    let mut parts = items(response).into_iter();
     let next = parts.next().and_then(bytes).map(text);
-    let found = parts.next().map(items).unwrap_or_default();
-    let entries = found.into_iter().filter_map(entry).collect();
+    let claimed = parts.next().map(items).unwrap_or_default();
+    let entries = claimed.into_iter().filter_map(entry).collect();
     (next.unwrap_or_else(|| "0-0".to_owned()), entries)
 }
 
-fn entry(found: Value) -> Option<RedisEntry> {
-    let mut parts = items(found).into_iter();
+fn entry(value: Value) -> Option<RedisEntry> {
+    let mut parts = items(value).into_iter();
     let id = text(bytes(parts.next()?)?);
     let fields = match parts.next() {
         Some(Value::Array(flat)) => {
@@ -120,14 +120,14 @@ fn entry(found: Value) -> Option<RedisEntry> {
 
 /// Returns a group's backlog from the response of XINFO GROUPS: lag plus pending entries, or `None`
 /// if the server cannot determine it.
-pub(super) fn waiting(found: Value, group: &str) -> Option<u64> {
-    for found in items(found) {
+pub(super) fn waiting(response: Value, group: &str) -> Option<u64> {
+    for group_info in items(response) {
         let mut fields = std::collections::HashMap::new();
-        let mut flat = match found {
+        let mut flat = match group_info {
             Value::Map(pairs) => {
                 pairs.into_iter().flat_map(|(name, value)| [name, value]).collect()
             }
-            found => items(found),
+            other => items(other),
         }
         .into_iter();
         while let (Some(name), Some(value)) = (flat.next(), flat.next()) {
@@ -158,16 +158,16 @@ mod tests {
     fn an_entry_that_was_deleted_has_no_fields() {
         let whole = Value::Array(vec![bulk("1-0"), Value::Array(vec![bulk("a"), bulk("b")])]);
         let gone = Value::Array(vec![bulk("2-0"), Value::Nil]);
-        let found =
+        let response =
             Value::Array(vec![Value::Array(vec![bulk("s"), Value::Array(vec![whole, gone])])]);
-        let found = of_streams(found);
-        assert_eq!(found[0].fields, Some(vec![(b"a".to_vec(), b"b".to_vec())]));
-        assert_eq!((found[1].id.as_str(), &found[1].fields), ("2-0", &None));
-        assert_eq!((found[0].bytes(), found[1].bytes()), (2, 0));
+        let entries = of_streams(response);
+        assert_eq!(entries[0].fields, Some(vec![(b"a".to_vec(), b"b".to_vec())]));
+        assert_eq!((entries[1].id.as_str(), &entries[1].fields), ("2-0", &None));
+        assert_eq!((entries[0].bytes(), entries[1].bytes()), (2, 0));
     }
 
     #[test]
-    fn strange_answers_are_none() {
+    fn malformed_responses_are_empty() {
         let strange = [
             Value::Nil,
             Value::Okay,
@@ -175,10 +175,10 @@ mod tests {
             Value::Array(vec![Value::Array(vec![bulk("s")])]),
             Value::Array(vec![Value::Array(vec![bulk("s"), Value::Array(vec![Value::Nil])])]),
         ];
-        for found in strange {
-            assert_eq!(of_streams(found.clone()), []);
-            assert_eq!(waiting(found.clone(), "g"), None);
-            of_claim(found);
+        for response in strange {
+            assert_eq!(of_streams(response.clone()), []);
+            assert_eq!(waiting(response.clone(), "g"), None);
+            of_claim(response);
         }
     }
 }

@@ -96,16 +96,16 @@ impl Circuit {
     }
 
     /// Assigns arrival numbers to messages.
-    pub(super) fn number(&self, found: &mut [Delivery]) {
-        for (arrival, delivery) in (self.spool.arrivals(found.len())..).zip(found) {
+    pub(super) fn number(&self, deliveries: &mut [Delivery]) {
+        for (arrival, delivery) in (self.spool.arrivals(deliveries.len())..).zip(deliveries) {
             delivery.arrival = arrival;
         }
     }
 
     /// Spools a message in arrival order.
     pub(super) async fn keep(&self, delivery: &Delivery) -> Result<SpoolOutcome, SourceError> {
-        let kept = self.spool.append(&delivery.message, delivery.arrival).await?;
-        if kept == SpoolOutcome::Yes {
+        let outcome = self.spool.append(&delivery.message, delivery.arrival).await?;
+        if outcome == SpoolOutcome::Yes {
             let mut now = self.lock();
             // The spool may have become empty since the caller decided to spool this message.
             if now.state == CircuitState::Closed {
@@ -113,7 +113,7 @@ impl Circuit {
                 self.opened.notify_one();
             }
         }
-        Ok(kept)
+        Ok(outcome)
     }
 
     /// Drains the spool whenever it has entries and executions can be started, until `end` is
@@ -146,7 +146,7 @@ impl Circuit {
         let interval = millis(probe.probe_interval_ms.or(probe.probe_after_ms));
         let begun = Instant::now();
         let mut rate = self.settings.drain.rate_per_sec.map(|rate| Bucket::new(rate, begun));
-        let (mut replayed, mut is_told) = (0_u64, false);
+        let (mut replayed, mut is_recorded) = (0_u64, false);
         loop {
             let listed = match self.spool.list().await {
                 Ok(listed) => listed,
@@ -162,14 +162,16 @@ impl Circuit {
             if listed.is_empty() {
                 break;
             }
-            let held = listed.len();
+            let entries = listed.len();
             match self.replay(replay, listed, &mut rate, &mut replayed).await {
                 Ok(()) => {
                     self.lock().state = CircuitState::Emptying;
-                    if !is_told {
-                        is_told = true;
-                        let said = json!({"entries": held, "bytes": self.spool.holds().bytes});
-                        self.tell(replay, "subscription.spool.draining", "DRAINING", said).await;
+                    if !is_recorded {
+                        is_recorded = true;
+                        let payload =
+                            json!({"entries": entries, "bytes": self.spool.holds().bytes});
+                        self.record(replay, "subscription.spool.draining", "DRAINING", payload)
+                            .await;
                     }
                 }
                 Err(reason) => {
@@ -192,8 +194,8 @@ impl Circuit {
         replay.trouble.end("replayed").await;
         if replayed > 0 {
             info!(subscription = replay.view.path, replayed, "spool drained");
-            let said = json!({"replayed": replayed, "seconds": begun.elapsed().as_secs()});
-            self.tell(replay, "subscription.spool.recovered", "RECOVERED", said).await;
+            let payload = json!({"replayed": replayed, "seconds": begun.elapsed().as_secs()});
+            self.record(replay, "subscription.spool.recovered", "RECOVERED", payload).await;
         }
     }
 
@@ -218,7 +220,7 @@ impl Circuit {
                             return Err("failed to dead-letter a stored message".to_owned());
                         }
                     }
-                    Ok(Some(found)) => page.push_back(found),
+                    Ok(Some(entry)) => page.push_back(entry),
                     Ok(None) => {}
                     Err(error) => return Err(error.to_string()),
                 }
@@ -231,7 +233,7 @@ impl Circuit {
                 }
                 let count = batch.len() as u64;
                 let before = self.spool.holds().entries;
-                let batch = batch.into_iter().map(|found| found.delivery).collect();
+                let batch = batch.into_iter().map(|entry| entry.delivery).collect();
                 let left = replay.round(batch).await;
                 if !left.open.is_empty() {
                     return Err(left.reason);
@@ -252,11 +254,11 @@ impl Circuit {
     fn next_batch(&self, page: &mut VecDeque<SpooledMessage>) -> Vec<SpooledMessage> {
         let (mut batch, mut later) = (Vec::new(), VecDeque::new());
         let mut seen = HashSet::new();
-        while let Some(found) = page.pop_front() {
-            let key = key_of_order(&self.settings, &found.delivery.message);
+        while let Some(entry) = page.pop_front() {
+            let key = key_of_order(&self.settings, &entry.delivery.message);
             match seen.insert(key) {
-                true => batch.push(found),
-                false => later.push_back(found),
+                true => batch.push(entry),
+                false => later.push_back(entry),
             }
         }
         *page = later;
@@ -270,22 +272,22 @@ impl Circuit {
         }
         let is_due = {
             let mut now = self.lock();
-            let is_due = now.alerted.is_none_or(|told| told.elapsed() >= ALERT_EVERY);
+            let is_due = now.alerted.is_none_or(|last| last.elapsed() >= ALERT_EVERY);
             if is_due {
                 now.alerted = Some(Instant::now());
             }
             is_due
         };
         if is_due {
-            let held = self.spool.holds();
-            warn!(subscription = replay.view.path, held.bytes, "spool full");
-            let said = json!({"reason": "full", "entries": held.entries, "bytes": held.bytes});
-            self.tell(replay, "subscription.spool.alert", "FULL", said).await;
+            let usage = self.spool.holds();
+            warn!(subscription = replay.view.path, held.bytes = usage.bytes, "spool full");
+            let payload = json!({"reason": "full", "entries": usage.entries, "bytes": usage.bytes});
+            self.record(replay, "subscription.spool.alert", "FULL", payload).await;
         }
     }
 
     /// Appends an event to the subscription's event log. Only logs a failure.
-    async fn tell(
+    async fn record(
         &self,
         replay: &MessageDelivery,
         event_type: &'static str,
@@ -303,8 +305,8 @@ impl Circuit {
     }
 }
 
-fn millis(said: Option<u64>) -> Duration {
-    said.map_or(PROBE_AFTER, Duration::from_millis)
+fn millis(ms: Option<u64>) -> Duration {
+    ms.map_or(PROBE_AFTER, Duration::from_millis)
 }
 
 /// Waits until the rate limit allows at least one start. Returns the number allowed, up to

@@ -44,7 +44,7 @@ pub(super) struct MessageDelivery {
     pub(super) view: SubscriptionView,
     pub(super) subscription: Arc<Subscription>,
     pub(super) ack_wait: Duration,
-    pub(super) held: Arc<SubscriptionLease>,
+    pub(super) lease: Arc<SubscriptionLease>,
     pub(super) memory: Arc<RecentMessages>,
     pub(super) trouble: Arc<OutageLog>,
     pub(super) end: CancellationToken,
@@ -56,9 +56,9 @@ pub(super) struct MessageDelivery {
 
 impl MessageDelivery {
     /// Dispatches messages until each is acked or nacked, or `end` is cancelled.
-    pub(super) async fn batch(&self, found: Vec<Delivery>) {
-        let mut open = Vec::with_capacity(found.len());
-        for delivery in found {
+    pub(super) async fn batch(&self, deliveries: Vec<Delivery>) {
+        let mut open = Vec::with_capacity(deliveries.len());
+        for delivery in deliveries {
             // The message was processed, but its ack failed.
             match self.memory.is_done(&RecentMessages::place(&delivery.message)) {
                 true => self.done(&delivery).await,
@@ -73,7 +73,7 @@ impl MessageDelivery {
         }
         let mut tries = 0;
         while !open.is_empty() {
-            if !self.held.is_held() {
+            if !self.lease.is_held() {
                 return give_back(open).await;
             }
             let left = self.round(open).await;
@@ -177,13 +177,13 @@ impl MessageDelivery {
     ) -> Option<(Delivery, String)> {
         let fault = match outcome {
             StartOutcome::New(execution) => {
-                self.held.count(|counts| counts.dispatched += 1);
+                self.lease.count(|counts| counts.dispatched += 1);
                 self.done(&delivery).await;
                 self.record_directives(&delivery, &applied, execution).await;
                 return None;
             }
             StartOutcome::Duplicate(_) => {
-                self.held.count(|counts| counts.duplicate += 1);
+                self.lease.count(|counts| counts.duplicate += 1);
                 self.done(&delivery).await;
                 return None;
             }
@@ -206,7 +206,7 @@ impl MessageDelivery {
             self.bury(&delivery, &fault, failures).await;
             return None;
         }
-        self.held.count(|counts| counts.failed += 1);
+        self.lease.count(|counts| counts.failed += 1);
         let after = RETRY.delay(u32::try_from(failures).unwrap_or(u32::MAX));
         let _ = delivery.handle.nack(after).await;
         None
@@ -240,7 +240,7 @@ impl MessageDelivery {
         let place = RecentMessages::place(message);
         match self.plane.bury(self.view.id, letter).await {
             Ok(()) => {
-                self.held.count(|counts| counts.dead_lettered += 1);
+                self.lease.count(|counts| counts.dead_lettered += 1);
                 let (subscription, message, reason) = (&self.view.path, &message.id, &fault.reason);
                 warn!(subscription, message, reason, "message dead-lettered");
                 match delivery.handle.term().await {

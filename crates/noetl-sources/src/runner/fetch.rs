@@ -40,7 +40,7 @@ pub(super) struct FetchLoop {
     pub(super) subscription: Arc<Subscription>,
     pub(super) source: Arc<dyn Source>,
     pub(super) spool: Option<Arc<Spool>>,
-    pub(super) held: Arc<SubscriptionLease>,
+    pub(super) lease: Arc<SubscriptionLease>,
     pub(super) memory: Arc<RecentMessages>,
     pub(super) end: CancellationToken,
 }
@@ -86,7 +86,7 @@ impl FetchLoop {
             view: self.view.clone(),
             subscription: self.subscription.clone(),
             ack_wait: self.source.ack_wait(),
-            held: self.held.clone(),
+            lease: self.lease.clone(),
             memory: self.memory.clone(),
             trouble: trouble.clone(),
             end: self.end.clone(),
@@ -132,11 +132,11 @@ impl FetchLoop {
             tokio::select! {
                 fetched = fetched => {
                     let asked = fetching.take().map_or(0, |(asked, _)| asked);
-                    let failed = |_| SourceError::Away("the source failed badly".to_owned());
-                    let found = fetched.map_err(failed)??;
-                    gate.unused(asked.saturating_sub(found.len()));
-                    if !found.is_empty() {
-                        self.hand_on(found, deliver, &in_flight, deliveries).await;
+                    let failed = |_| SourceError::Away("the source panicked".to_owned());
+                    let new_deliveries = fetched.map_err(failed)??;
+                    gate.unused(asked.saturating_sub(new_deliveries.len()));
+                    if !new_deliveries.is_empty() {
+                        self.hand_on(new_deliveries, deliver, &in_flight, deliveries).await;
                     }
                 }
                 Some(_) = deliveries.join_next() => {}
@@ -148,29 +148,29 @@ impl FetchLoop {
 
     async fn hand_on(
         &self,
-        mut found: Vec<Delivery>,
+        mut new_deliveries: Vec<Delivery>,
         deliver: &Arc<MessageDelivery>,
         in_flight: &Arc<AtomicUsize>,
         deliveries: &mut JoinSet<()>,
     ) {
         // Nack without delay, so that the next holder of the lease receives them at once.
-        if self.end.is_cancelled() || !self.held.is_held() {
-            for delivery in found {
+        if self.end.is_cancelled() || !self.lease.is_held() {
+            for delivery in new_deliveries {
                 let _ = delivery.handle.nack(Duration::ZERO).await;
             }
             return;
         }
         if let Some(circuit) = &deliver.circuit {
-            circuit.number(&mut found);
+            circuit.number(&mut new_deliveries);
         }
-        let count = found.len();
-        self.held.count(|counts| counts.received += count as u64);
+        let count = new_deliveries.len();
+        self.lease.count(|counts| counts.received += count as u64);
         in_flight.fetch_add(count, Ordering::AcqRel);
-        let counted = Counted { count, in_flight: in_flight.clone() };
+        let counted = InFlightGuard { count, in_flight: in_flight.clone() };
         let deliver = deliver.clone();
         deliveries.spawn(async move {
             let _counted = counted;
-            deliver.batch(found).await;
+            deliver.batch(new_deliveries).await;
         });
     }
 
@@ -182,7 +182,7 @@ impl FetchLoop {
             "max_in_flight" => limits.max_in_flight.is_some(),
             _ => limits.max_dispatch_per_sec.is_some(),
         };
-        if !is_set || !gate.is_to_be_told(Instant::now()) {
+        if !is_set || !gate.is_to_be_recorded(Instant::now()) {
             return;
         }
         let payload = json!({
@@ -203,12 +203,12 @@ impl FetchLoop {
 }
 
 /// Subtracts its count from the messages in flight when the batch ends, even by a panic.
-struct Counted {
+struct InFlightGuard {
     count: usize,
     in_flight: Arc<AtomicUsize>,
 }
 
-impl Drop for Counted {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.in_flight.fetch_sub(self.count, Ordering::AcqRel);
     }
@@ -219,7 +219,7 @@ struct Gate {
     batch: usize,
     in_flight_max: usize,
     bucket: Option<Bucket>,
-    told: Option<Instant>,
+    recorded_at: Option<Instant>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -238,7 +238,7 @@ impl Gate {
         let limits = &subscription.limits;
         let most = limits.max_in_flight.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
         let bucket = limits.max_dispatch_per_sec.map(|rate| Bucket::new(rate, Instant::now()));
-        Self { batch, in_flight_max: most.unwrap_or(batch * BATCHES), bucket, told: None }
+        Self { batch, in_flight_max: most.unwrap_or(batch * BATCHES), bucket, recorded_at: None }
     }
 
     fn open(&mut self, in_flight: usize, now: Instant) -> GateState {
@@ -261,10 +261,10 @@ impl Gate {
         }
     }
 
-    fn is_to_be_told(&mut self, now: Instant) -> bool {
-        let is_due = self.told.is_none_or(|told| now >= told + LIMITED_EVERY);
+    fn is_to_be_recorded(&mut self, now: Instant) -> bool {
+        let is_due = self.recorded_at.is_none_or(|recorded_at| now >= recorded_at + LIMITED_EVERY);
         if is_due {
-            self.told = Some(now);
+            self.recorded_at = Some(now);
         }
         is_due
     }
@@ -275,17 +275,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gate_lets_no_more_through_than_is_allowed() {
+    fn a_gate_limits_messages_by_batch_in_flight_and_rate() {
         let start = Instant::now();
         let bucket = Some(Bucket::new(5.0, start));
-        let mut gate = Gate { batch: 4, in_flight_max: 6, bucket, told: None };
+        let mut gate = Gate { batch: 4, in_flight_max: 6, bucket, recorded_at: None };
         assert_eq!(gate.open(0, start), GateState::For(4));
         assert_eq!(gate.open(6, start), GateState::Full);
         assert_eq!(gate.open(4, start), GateState::For(1), "five in the first second");
         assert_eq!(gate.open(4, start), GateState::In(Duration::from_millis(200)));
         gate.unused(1);
         assert_eq!(gate.open(4, start), GateState::For(1));
-        let mut free = Gate { batch: 4, in_flight_max: 6, bucket: None, told: None };
+        let mut free = Gate { batch: 4, in_flight_max: 6, bucket: None, recorded_at: None };
         assert_eq!(free.open(0, start), GateState::For(4));
         assert_eq!(free.open(4, start), GateState::For(2));
         assert_eq!(free.open(7, start), GateState::Full);

@@ -15,7 +15,7 @@ const KEPT_MAX: usize = 10_000;
 
 /// State of messages by their position at the source.
 pub(crate) struct RecentMessages {
-    kept: Mutex<LruCache<String, RememberedMessage>>,
+    messages: Mutex<LruCache<String, RememberedMessage>>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ struct RememberedMessage {
 impl Default for RecentMessages {
     fn default() -> Self {
         let most = NonZeroUsize::new(KEPT_MAX).expect("more than none");
-        Self { kept: Mutex::new(LruCache::new(most)) }
+        Self { messages: Mutex::new(LruCache::new(most)) }
     }
 }
 
@@ -40,8 +40,8 @@ impl RecentMessages {
     /// available, else its ID. Publishers may give several messages one ID, and the time
     /// distinguishes a recreated stream.
     pub(crate) fn place(message: &Message) -> String {
-        let told = |name: &str| message.metadata.get(name).filter(|value| !value.is_null());
-        match (told("stream"), told("stream_sequence"), told("published_at")) {
+        let field = |name: &str| message.metadata.get(name).filter(|value| !value.is_null());
+        match (field("stream"), field("stream_sequence"), field("published_at")) {
             (Some(stream), Some(sequence), Some(at)) => format!("{stream} {sequence} {at}"),
             _ => dedup_key(&message.id),
         }
@@ -58,16 +58,16 @@ impl RecentMessages {
 
     /// Counts a failure and returns the number of failures so far.
     pub(crate) fn failed(&self, place: &str) -> u64 {
-        let mut kept = self.lock();
-        let known = kept.get_or_insert_mut(place.to_owned(), RememberedMessage::default);
+        let mut messages = self.lock();
+        let known = messages.get_or_insert_mut(place.to_owned(), RememberedMessage::default);
         known.failures += 1;
         known.failures
     }
 
     /// Counts a failure while others in the batch succeeded, and returns the number so far.
     pub(crate) fn held_up(&self, place: &str) -> u64 {
-        let mut kept = self.lock();
-        let known = kept.get_or_insert_mut(place.to_owned(), RememberedMessage::default);
+        let mut messages = self.lock();
+        let known = messages.get_or_insert_mut(place.to_owned(), RememberedMessage::default);
         known.held_up += 1;
         known.held_up
     }
@@ -77,7 +77,7 @@ impl RecentMessages {
     }
 
     fn lock(&self) -> MutexGuard<'_, LruCache<String, RememberedMessage>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_of_one_message_however_ids_repeat() {
+    fn a_position_belongs_to_one_message_even_if_ids_repeat() {
         let at = |sequence: u64, time: &str| {
             let place = json!({"stream": "S", "stream_sequence": sequence, "published_at": time});
             RecentMessages::place(&message("same", place))
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_counted_until_they_are_forgotten() {
+    fn failures_are_counted_until_they_are_cleared() {
         let memory = RecentMessages::default();
         assert_eq!((memory.failed("a"), memory.failed("a"), memory.failed("b")), (1, 2, 1));
         assert_eq!((memory.held_up("a"), memory.held_up("a")), (1, 2));

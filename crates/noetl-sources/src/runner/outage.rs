@@ -40,7 +40,7 @@ const DISPATCH: OutageTexts = OutageTexts {
 pub(crate) struct OutageLog {
     plane: Arc<dyn ControlPlaneClient>,
     view: SubscriptionView,
-    words: OutageTexts,
+    texts: OutageTexts,
     state: Mutex<OutageState>,
 }
 
@@ -49,9 +49,9 @@ struct OutageState {
     reason: Option<String>,
     begun: Option<Instant>,
     /// Time when the start of an outage was last recorded.
-    told: Option<Instant>,
+    recorded_at: Option<Instant>,
     /// Recorded reason of the current outage.
-    told_reason: Option<String>,
+    recorded_reason: Option<String>,
     /// Whether an end event was ever recorded.
     was_well: bool,
 }
@@ -63,13 +63,13 @@ impl OutageState {
         self.begun.get_or_insert(now);
         let is_new = self.reason.as_deref() != Some(reason);
         self.reason = Some(reason.to_owned());
-        let is_due = self.told.is_none_or(|told| now >= told + TOLD_EVERY);
-        let is_told = is_due && self.told_reason.as_deref() != Some(reason);
-        if is_told {
-            self.told = Some(now);
-            self.told_reason = Some(reason.to_owned());
+        let is_due = self.recorded_at.is_none_or(|at| now >= at + TOLD_EVERY);
+        let is_recorded = is_due && self.recorded_reason.as_deref() != Some(reason);
+        if is_recorded {
+            self.recorded_at = Some(now);
+            self.recorded_reason = Some(reason.to_owned());
         }
-        (is_new, is_told)
+        (is_new, is_recorded)
     }
 }
 
@@ -89,23 +89,23 @@ impl OutageLog {
     fn new(
         plane: &Arc<dyn ControlPlaneClient>,
         view: &SubscriptionView,
-        words: OutageTexts,
+        texts: OutageTexts,
     ) -> Self {
         let (plane, view) = (plane.clone(), view.clone());
-        Self { plane, view, words, state: Mutex::default() }
+        Self { plane, view, texts, state: Mutex::default() }
     }
 
     /// Reports that an outage starts, or continues for another reason.
     pub(crate) async fn begin(&self, reason: &str) {
         let reason: String = reason.chars().filter(|c| *c != '\0').take(REASON_MAX).collect();
-        let (is_new, is_told) = self.lock().begin(&reason, Instant::now());
+        let (is_new, is_recorded) = self.lock().begin(&reason, Instant::now());
         // The server log also has outages that recur too soon for the event log.
         if is_new {
-            let event = self.words.began.0;
+            let event = self.texts.began.0;
             warn!(subscription = self.view.path, reason, "{event}");
         }
-        if is_told {
-            self.tell(self.words.began, json!({ "reason": reason })).await;
+        if is_recorded {
+            self.record(self.texts.began, json!({ "reason": reason })).await;
         }
     }
 
@@ -113,29 +113,29 @@ impl OutageLog {
         let (reason, seconds) = {
             let mut state = self.lock();
             let is_first = !std::mem::replace(&mut state.was_well, true);
-            let is_told = state.told_reason.take().is_some();
+            let is_recorded = state.recorded_reason.take().is_some();
             let seconds = state.begun.take().map(|begun| begun.elapsed().as_secs());
             let reason = state.reason.take();
             // An outage whose start was not recorded has no end event.
-            if !is_told && !is_first {
+            if !is_recorded && !is_first {
                 return;
             }
             (reason, seconds)
         };
-        let event = self.words.ended.0;
+        let event = self.texts.ended.0;
         info!(subscription = self.view.path, "{event}");
-        let told = match reason {
+        let payload = match reason {
             Some(reason) => json!({ "after": reason, "seconds": seconds, "how": how }),
             None => json!({ "how": how }),
         };
-        self.tell(self.words.ended, told).await;
+        self.record(self.texts.ended, payload).await;
     }
 
     /// Appends an event to the subscription's event log. Only logs a failure.
-    async fn tell(&self, (event_type, status): (&'static str, &'static str), payload: Value) {
+    async fn record(&self, (event_type, status): (&'static str, &'static str), payload: Value) {
         let note = RuntimeEvent { log: self.view.id.log(), event_type, status, payload };
-        let told = tokio::time::timeout(TELL_TIMEOUT, self.plane.note(note)).await;
-        if let Ok(Err(error)) = told {
+        let result = tokio::time::timeout(TELL_TIMEOUT, self.plane.note(note)).await;
+        if let Ok(Err(error)) = result {
             warn!(subscription = self.view.path, %error, "failed to record {event_type}");
         }
     }

@@ -61,8 +61,8 @@ impl Runner {
         action: SubscriptionAction,
         failures: &mut u32,
     ) -> NextAction {
-        let held = tokio::select! {
-            held = SubscriptionLease::take(&self.parts.plane, view, &self.parts.terms) => held,
+        let lease = tokio::select! {
+            lease = SubscriptionLease::take(&self.parts.plane, view, &self.parts.terms) => lease,
             moved = self.parts.plane.changed(view) => return NextAction::Moved(moved),
             () = self.stop.cancelled() => return NextAction::Stopped,
         };
@@ -71,7 +71,7 @@ impl Runner {
             Ok(now) if now != *view => Some(now),
             _ => self.act(view, action, failures).await,
         };
-        held.release().await;
+        lease.release().await;
         moved.map_or(NextAction::Stopped, NextAction::Moved)
     }
 
@@ -81,14 +81,14 @@ impl Runner {
         if self.parts.at_end != ShutdownAction::Deactivate {
             return;
         }
-        let taken = SubscriptionLease::take(&self.parts.plane, view, &self.parts.terms);
+        let acquiring = SubscriptionLease::take(&self.parts.plane, view, &self.parts.terms);
         // On a timeout, the holder of the lease is responsible for deactivating it.
-        if let Ok(held) = tokio::time::timeout(LEAVE_WAIT, taken).await {
-            if !held.is_awaited() {
+        if let Ok(lease) = tokio::time::timeout(LEAVE_WAIT, acquiring).await {
+            if !lease.is_awaited() {
                 self.ask(view, SubscriptionAction::Drain).await;
                 self.ask(view, SubscriptionAction::Deactivate).await;
             }
-            held.release().await;
+            lease.release().await;
         }
     }
 

@@ -100,21 +100,21 @@ impl SpoolStorage {
     pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         match self {
             Self::Objects(store) => match store.get(&path(name)).await {
-                Ok(found) => {
-                    let bytes = found.bytes().await.map_err(|error| away(&error))?;
+                Ok(object) => {
+                    let bytes = object.bytes().await.map_err(|error| away(&error))?;
                     Ok(Some(bytes.to_vec()))
                 }
                 Err(object_store::Error::NotFound { .. }) => Ok(None),
                 Err(error) => Err(away(&error)),
             },
             Self::Nats(store) => {
-                let mut found = match store.get(name).await {
-                    Ok(found) => found,
+                let mut object = match store.get(name).await {
+                    Ok(object) => object,
                     Err(error) if error.kind() == nats::GetErrorKind::NotFound => return Ok(None),
                     Err(error) => return Err(away(&error)),
                 };
                 let mut text = Vec::new();
-                found.read_to_end(&mut text).await.map_err(|error| away(&error))?;
+                object.read_to_end(&mut text).await.map_err(|error| away(&error))?;
                 Ok(Some(text))
             }
         }
@@ -138,16 +138,16 @@ impl SpoolStorage {
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<SpoolEntry>, SourceError> {
         let mut listed: Vec<SpoolEntry> = match self {
             Self::Objects(store) => {
-                let found = store.list(Some(&path(prefix))).map_ok(|found| SpoolEntry {
-                    name: found.location.to_string().replacen(&format!("{ROOT}/"), "", 1),
-                    bytes: found.size,
+                let objects = store.list(Some(&path(prefix))).map_ok(|object| SpoolEntry {
+                    name: object.location.to_string().replacen(&format!("{ROOT}/"), "", 1),
+                    bytes: object.size,
                 });
-                found.try_collect().await.map_err(|error| away(&error))?
+                objects.try_collect().await.map_err(|error| away(&error))?
             }
             Self::Nats(store) => {
-                let found = store.list().await.map_err(|error| away(&error))?;
+                let objects = store.list().await.map_err(|error| away(&error))?;
                 let start = format!("{prefix}/");
-                let ours = found.filter_map(async |found| match found {
+                let ours = objects.filter_map(async |object| match object {
                     Ok(info) if info.name.starts_with(&start) => {
                         Some(Ok(SpoolEntry { name: info.name, bytes: info.size as u64 }))
                     }

@@ -73,15 +73,15 @@ pub(crate) fn key_of_order(spool: &Spool, message: &Message) -> Option<String> {
             let name = name.rsplit('.').next().unwrap_or_default();
             let headers = headers_by_name(&message.headers);
             let header = headers.into_iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
-            let told = |map: &Map| map.get(name).map(ToString::to_string);
-            let said = header.map(|(_, value)| value.to_string());
-            let said = said.or_else(|| told(&message.attributes));
-            let said = said.or_else(|| told(&message.metadata)).or_else(|| {
+            let value_in = |map: &Map| map.get(name).map(ToString::to_string);
+            let key = header.map(|(_, value)| value.to_string());
+            let key = key.or_else(|| value_in(&message.attributes));
+            let key = key.or_else(|| value_in(&message.metadata)).or_else(|| {
                 let body: Value = serde_json::from_slice(&message.body).ok()?;
                 body.get(name).map(ToString::to_string)
             });
             // Messages without a key share one.
-            Some(said.unwrap_or_default())
+            Some(key.unwrap_or_default())
         }
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_read_as_it_was_written() {
+    fn a_spooled_message_survives_a_round_trip() {
         let (read, at) = read(&write(&message(), 17)).expect("an entry");
         assert_eq!((read, at), (Message { ack_id: None, ..message() }, 17));
         for wrong in [&b""[..], b"{}", b"[]", b"{\"attributes\": {}, \"metadata\": {}}"] {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_in_the_order_of_their_numbers() {
+    fn names_sort_by_their_numbers() {
         let names: Vec<String> = [1, 9, 10, 1_700_000_000_000_000].map(|n| name("7", n)).into();
         assert!(names.is_sorted(), "{names:?}");
         assert_eq!(number_of(&names[3]), Some(1_700_000_000_000_000));

@@ -1,4 +1,4 @@
-//! The same documents and messages through both ways in: pushed to a listener over HTTP, and fetched
+//! Tests that send each message to two subscriptions: pushed to a listener over HTTP, and pulled
 //! from NATS.
 
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use noetl_test_app::TestApp;
 use noetl_test_services::nats::TestNats;
 use serde_json::json;
 
-use crate::stage::{Stage, options, until};
+use crate::nats_harness::{NatsHarness, options, until};
 
 const OTHER: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: o, path: tests/other}\n\
                      workflow:\n  - {step: start, tool: {kind: noop}}\n";
 
 /// A control plane that is handed messages in both ways.
 struct BothWays {
-    stage: Stage,
+    harness: NatsHarness,
     runtime: SubscriptionRuntime,
     http: reqwest::Client,
     documents: AtomicUsize,
@@ -34,7 +34,7 @@ struct Pair {
     pulled: SubscriptionId,
 }
 
-/// What became of one message.
+/// Outcome of a message.
 #[derive(Debug, Clone)]
 enum Outcome {
     Started(ExecutionId),
@@ -61,24 +61,24 @@ impl Outcome {
 
 impl BothWays {
     async fn new() -> Self {
-        Self::over(|stage| stage.local()).await
+        Self::over(|harness| harness.local()).await
     }
 
-    /// With a runtime that reaches the control plane by this client.
-    async fn over(client: impl Fn(&Stage) -> Arc<dyn ControlPlaneClient>) -> Self {
+    /// Starts a runtime that uses this client of the control plane.
+    async fn over(client: impl Fn(&NatsHarness) -> Arc<dyn ControlPlaneClient>) -> Self {
         let key =
             EncryptionKey::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
         let app = TestApp::builder().encryption_key(key).start().await;
-        let stage = Stage::with(TestNats::start(), app).await;
-        stage.playbook(OTHER).await;
+        let harness = NatsHarness::with(TestNats::start(), app).await;
+        harness.playbook(OTHER).await;
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let credential = json!({"name": "hook", "type": "t", "data": {"secret": "s3cret"}});
-        let url = format!("{}/api/credentials", stage.app.base);
+        let url = format!("{}/api/credentials", harness.app.base);
         let stored = http.post(url).json(&credential).send().await.unwrap();
         assert!(stored.status().is_success(), "{stored:?}");
         let sources = SourceRegistry::standard(EgressPolicy::default());
-        let runtime = SubscriptionRuntime::all(client(&stage), sources, options("owner"));
-        Self { stage, runtime, http, documents: AtomicUsize::new(0) }
+        let runtime = SubscriptionRuntime::all(client(&harness), sources, options("owner"));
+        Self { harness, runtime, http, documents: AtomicUsize::new(0) }
     }
 
     /// Registers a document with these further keys of its `spec` for each way. The pull subscription
@@ -87,13 +87,13 @@ impl BothWays {
         let number = self.documents.fetch_add(1, Ordering::Relaxed);
         let (stream, listener) = (format!("S{number}"), format!("l{number}"));
         self.push_document(&listener, more, false).await;
-        self.stage.nats.create_stream(&stream, &format!("s{number}.>")).await;
+        self.harness.nats.create_stream(&stream, &format!("s{number}.>")).await;
         let path = format!("sub/pulled{number}");
-        self.stage.whole_document(&path, &format!("  stream: {stream}\n{more}")).await;
-        let pulled = self.stage.subscribe(&path).await;
+        self.harness.register_nats_document(&path, &format!("  stream: {stream}\n{more}")).await;
+        let pulled = self.harness.subscribe(&path).await;
         until("a runtime to connect", async || {
-            let types = self.stage.types(pulled).await;
-            types.iter().any(|found| found == "subscription.source.connected")
+            let types = self.harness.types(pulled).await;
+            types.iter().any(|event_type| event_type == "subscription.source.connected")
         })
         .await;
         Pair { stream, listener, pulled }
@@ -110,11 +110,11 @@ impl BothWays {
              verify: {{type: bearer, secret: hook}}}}\n{dispatch}{more}"
         );
         let request = RegisterRequest { content, resource_type: "Subscription".to_owned() };
-        self.stage.app.client.register(&request, force).await.unwrap();
+        self.harness.app.client.register(&request, force).await.unwrap();
     }
 
     async fn post(&self, listener: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, Value) {
-        let url = format!("{}/ingress/{listener}", self.stage.app.base);
+        let url = format!("{}/ingress/{listener}", self.harness.app.base);
         let mut request = self.http.post(url).bearer_auth("s3cret").body(body.to_vec());
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -136,51 +136,52 @@ impl BothWays {
 
     /// Publishes a message and waits for what becomes of it.
     async fn pull(&self, pair: &Pair, headers: &[(&str, &str)], body: &[u8]) -> Outcome {
-        let stage = &self.stage;
-        let started = stage.executions(pair.pulled).await;
-        let letters = stage.letters(pair.pulled).await.len();
+        let harness = &self.harness;
+        let started = harness.executions(pair.pulled).await;
+        let letters = harness.dead_letters(pair.pulled).await.len();
         let repeats = self.repeats(pair).await.len();
         let mut sent = HeaderMap::new();
         for (name, value) in headers {
             sent.insert(*name, *value);
         }
-        let context = stage.nats.context().await;
+        let context = harness.nats.context().await;
         let subject = format!("{}.a", pair.stream.to_lowercase());
         let ack = context.publish_with_headers(subject, sent, body.to_vec().into()).await;
         ack.unwrap().await.unwrap();
         until("an outcome", async || {
-            stage.executions(pair.pulled).await.len() > started.len()
-                || stage.letters(pair.pulled).await.len() > letters
+            harness.executions(pair.pulled).await.len() > started.len()
+                || harness.dead_letters(pair.pulled).await.len() > letters
                 || self.repeats(pair).await.len() > repeats
         })
         .await;
-        let now = stage.executions(pair.pulled).await;
-        if let Some(new) = now.into_iter().find(|found| !started.contains(found)) {
+        let now = harness.executions(pair.pulled).await;
+        if let Some(new) = now.into_iter().find(|execution| !started.contains(execution)) {
             return Outcome::Started(new);
         }
-        if let Some(letter) = stage.letters(pair.pulled).await.get(letters) {
+        if let Some(letter) = harness.dead_letters(pair.pulled).await.get(letters) {
             return Outcome::Rejected(letter["code"].as_str().unwrap().to_owned());
         }
         let original = self.repeats(pair).await[repeats].clone();
         Outcome::Duplicate(ExecutionId::new(original.parse().unwrap()))
     }
 
-    /// The executions whose messages were repeated.
+    /// Returns the executions whose messages were deduplicated.
     async fn repeats(&self, pair: &Pair) -> Vec<String> {
         let repeated = self.events(pair.pulled.log(), "subscription.message.deduplicated").await;
-        let original = |said: &Value| said["original_execution_id"].as_str().unwrap().to_owned();
+        let original =
+            |context: &Value| context["original_execution_id"].as_str().unwrap().to_owned();
         repeated.iter().map(original).collect()
     }
 
-    /// What events of one type say.
+    /// Returns the contexts of the events of a type.
     async fn events(&self, log: ExecutionId, event_type: &str) -> Vec<Value> {
-        let log = self.stage.app.read_log(log).await;
-        let found = log.iter().filter(|row| row.event_type.as_deref() == Some(event_type));
-        let said = found.map(|row| {
+        let log = self.harness.app.read_log(log).await;
+        let rows = log.iter().filter(|row| row.event_type.as_deref() == Some(event_type));
+        let contexts = rows.map(|row| {
             let result = row.result.as_deref().expect("what was said");
             serde_json::from_str::<Value>(result).unwrap()["context"].clone()
         });
-        said.collect()
+        contexts.collect()
     }
 
     /// Sends a message in both ways, the pushed one first.
@@ -192,7 +193,10 @@ impl BothWays {
     async fn payloads(&self, more: &str, headers: &[(&str, &str)], body: &[u8]) -> [Value; 2] {
         let pair = self.subscribe(more).await;
         let [pushed, pulled] = self.send(&pair, headers, body).await;
-        [self.stage.workload(pushed.started()).await, self.stage.workload(pulled.started()).await]
+        [
+            self.harness.workload(pushed.started()).await,
+            self.harness.workload(pulled.started()).await,
+        ]
     }
 
     /// Sends a message in both ways and checks that the payloads of its executions agree, but for what
@@ -221,12 +225,12 @@ impl BothWays {
     }
 
     async fn close(self) {
-        self.stage.close([self.runtime]).await;
+        self.harness.close([self.runtime]).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn passthrough_decides_about_the_headers_of_the_message_alone() {
+async fn passthrough_affects_only_the_headers_of_the_message() {
     let ways = BothWays::new().await;
     let body = br#"{"data": 1, "order": 7}"#;
     for more in ["", "  headers: {passthrough: data}\n", "  headers: {passthrough: seen}\n"] {
@@ -263,7 +267,7 @@ async fn only_an_allowed_value_of_a_header_selects_a_playbook_or_a_pool() {
         let headers = [("x-route", route), ("x-prio", priority)];
         for outcome in ways.send(&pair, &headers, b"{}").await {
             let execution = outcome.started();
-            let control = &ways.stage.app.control;
+            let control = &ways.harness.app.control;
             let row = control.journal.executions.get(&Tenant::default(), execution).await.unwrap();
             assert_eq!(&*row.unwrap().path, playbook, "{route}");
             if playbook == "tests/greet" && pool.is_null() {
@@ -274,8 +278,8 @@ async fn only_an_allowed_value_of_a_header_selects_a_playbook_or_a_pool() {
                 !ways.events(execution, event).await.is_empty()
             })
             .await;
-            let said = ways.events(execution, event).await.remove(0);
-            assert_eq!(said["route_override"]["pool"], pool, "{route} {priority}");
+            let context = ways.events(execution, event).await.remove(0);
+            assert_eq!(context["route_override"]["pool"], pool, "{route} {priority}");
         }
     }
     ways.close().await;
@@ -307,24 +311,24 @@ async fn applied_directives_are_in_the_payload_and_in_the_log() {
         let event = "subscription.message.directives_applied";
         until("the applied directives", async || !ways.events(execution, event).await.is_empty())
             .await;
-        let said = ways.events(execution, event).await.remove(0);
-        let message = ways.stage.workload(execution).await["message"]["id"].clone();
-        assert_eq!(said["message_id"], message);
+        let context = ways.events(execution, event).await.remove(0);
+        let message = ways.harness.workload(execution).await["message"]["id"].clone();
+        assert_eq!(context["message_id"], message);
         assert_eq!(
-            said["applied"],
+            context["applied"],
             json!([
                 {"header": "x-key", "controls": "idempotency_key", "value": "k1"},
                 {"header": "x-type", "controls": "content_type", "value": "text/plain"},
                 {"header": "x-hint", "controls": "schema_hint", "value": "v2"},
             ])
         );
-        assert_eq!(said["route_override"], json!({"playbook": null, "pool": null}));
+        assert_eq!(context["route_override"], json!({"playbook": null, "pool": null}));
     }
     ways.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_no_object_is_under_body() {
+async fn a_body_other_than_an_object_is_under_body() {
     let ways = BothWays::new().await;
     for (body, data) in [
         (&b""[..], json!("")),
@@ -341,12 +345,12 @@ async fn a_body_that_is_no_object_is_under_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_have_the_same_depth_and_size() {
+async fn bodies_have_the_same_depth_and_size_limits() {
     let ways = BothWays::new().await;
     let pair = ways.subscribe("  limits: {max_message_bytes: 300}\n").await;
     let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
     for outcome in ways.send(&pair, &[], deep(98).as_bytes()).await {
-        let workload = ways.stage.workload(outcome.started()).await;
+        let workload = ways.harness.workload(outcome.started()).await;
         assert_eq!(workload["body"].to_string(), deep(98));
     }
     let [pushed, pulled] = ways.send(&pair, &[], deep(99).as_bytes()).await;
@@ -381,14 +385,14 @@ async fn dedup_keys_of_any_length_are_distinct() {
         assert!(matches!(again[way], Outcome::Duplicate(known) if known == original), "{again:?}");
         assert_ne!(other[way].started(), original);
     }
-    let metrics = &ways.stage.app.control.journal.metrics;
+    let metrics = &ways.harness.app.control.journal.metrics;
     for entry in ["ingress", "subscription"] {
         for (outcome, count) in [("new", 2), ("duplicate", 1)] {
             let line = format!(
                 "noetl_execute_outcomes_total{{entry=\"{entry}\",outcome=\"{outcome}\"}} {count}"
             );
             // An execution is visible before its start is counted.
-            until(&line, async || metrics.text().lines().any(|found| found == line)).await;
+            until(&line, async || metrics.text().lines().any(|metric| metric == line)).await;
         }
     }
     ways.close().await;
@@ -405,28 +409,35 @@ async fn an_execution_continues_the_trace_with_the_allowed_baggage() {
         let pair = ways.subscribe(more).await;
         let mut traces = Vec::new();
         for outcome in ways.send(&pair, &headers, b"{}").await {
-            let first = ways.stage.app.read_log(outcome.started()).await.remove(0);
+            let first = ways.harness.app.read_log(outcome.started()).await.remove(0);
             let meta: Value = serde_json::from_str(first.meta.as_deref().unwrap()).unwrap();
             traces.push(meta["trace"].clone());
         }
         traces
     };
-    for found in trace("  headers: {trace: {baggage_allowlist: [user]}}\n").await {
-        assert!(found["traceparent"].as_str().unwrap().contains(id), "{found}");
-        assert_eq!((&found["tracestate"], &found["baggage"]), (&json!("a=1"), &json!("user=ada")));
+    for trace_context in trace("  headers: {trace: {baggage_allowlist: [user]}}\n").await {
+        assert!(trace_context["traceparent"].as_str().unwrap().contains(id), "{trace_context}");
+        assert_eq!(
+            (&trace_context["tracestate"], &trace_context["baggage"]),
+            (&json!("a=1"), &json!("user=ada"))
+        );
     }
-    for found in trace("").await {
-        assert_eq!((&found["tracestate"], found.get("baggage")), (&json!("a=1"), None), "{found}");
+    for trace_context in trace("").await {
+        assert_eq!(
+            (&trace_context["tracestate"], trace_context.get("baggage")),
+            (&json!("a=1"), None),
+            "{trace_context}"
+        );
     }
-    for found in trace("  headers: {trace: {propagate: none}}\n").await {
-        assert_eq!(found, Value::Null);
+    for trace_context in trace("  headers: {trace: {propagate: none}}\n").await {
+        assert_eq!(trace_context, Value::Null);
     }
     ways.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runtime_in_another_process_starts_the_same_executions() {
-    let ways = BothWays::over(|stage| stage.remote()).await;
+    let ways = BothWays::over(|harness| harness.remote()).await;
     // A window beyond the longest possible one is that one.
     let pair = ways
         .subscribe(
@@ -443,11 +454,11 @@ async fn a_runtime_in_another_process_starts_the_same_executions() {
     for (first, again) in first.iter().zip(again) {
         let execution = first.started();
         assert!(matches!(again, Outcome::Duplicate(known) if known == execution), "{again:?}");
-        let row = ways.stage.app.read_log(execution).await.remove(0);
+        let row = ways.harness.app.read_log(execution).await.remove(0);
         let meta: Value = serde_json::from_str(row.meta.as_deref().unwrap()).unwrap();
         assert!(meta["trace"]["traceparent"].as_str().unwrap().contains(id), "{meta}");
         assert_eq!(meta["trace"]["baggage"], "user=ada");
-        let workload = ways.stage.workload(execution).await;
+        let workload = ways.harness.workload(execution).await;
         assert_eq!((&workload["body"], &workload["idempotency_key"]), (&json!(1), &json!("k")));
         let event = "subscription.message.directives_applied";
         until("the applied directives", async || !ways.events(execution, event).await.is_empty())
@@ -457,12 +468,12 @@ async fn a_runtime_in_another_process_starts_the_same_executions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_of_headers_are_in_no_log() {
+async fn header_credentials_are_not_logged() {
     let ways = BothWays::new().await;
     let headers = [("cookie", "c00kie"), ("X-Session-Token", "t0ken"), ("x-a", "1")];
     let pair = ways.subscribe("").await;
     for outcome in ways.send(&pair, &headers, b"{}").await {
-        let workload = ways.stage.workload(outcome.started()).await;
+        let workload = ways.harness.workload(outcome.started()).await;
         assert_eq!(workload["message"]["headers"]["x-a"], "1");
         let text = workload.to_string();
         for secret in ["c00kie", "t0ken", "s3cret"] {
@@ -470,7 +481,7 @@ async fn credentials_of_headers_are_in_no_log() {
         }
     }
     ways.pull(&pair, &headers, br#"{"a": "\u0000"}"#).await.code();
-    let letter = ways.stage.letters(pair.pulled).await.remove(0);
+    let letter = ways.harness.dead_letters(pair.pulled).await.remove(0);
     assert_eq!(letter["headers"]["x-a"], "1");
     assert_eq!(
         (letter["headers"].get("cookie"), letter["headers"].get("x-session-token")),
@@ -486,7 +497,7 @@ async fn an_invalid_json_body_is_rejected_only_if_its_sender_gets_the_response()
     let headers = [("content-type", "application/json")];
     let [pushed, pulled] = ways.send(&pair, &headers, b"{\"a\":").await;
     assert_eq!(pushed.code(), "malformed_json");
-    assert_eq!(ways.stage.workload(pulled.started()).await["body"], "{\"a\":");
+    assert_eq!(ways.harness.workload(pulled.started()).await["body"], "{\"a\":");
     ways.close().await;
 }
 
@@ -499,18 +510,18 @@ async fn the_log_names_the_limit_and_the_consequence() {
     }
     let (status, reply) = ways.post(&pair.listener, &[], b"2").await;
     assert_eq!((status, &reply["code"]), (429, &json!("rate_limited")));
-    let pushed = ways.stage.subscribe(&format!("sub/{}", pair.listener)).await;
+    let pushed = ways.harness.subscribe(&format!("sub/{}", pair.listener)).await;
     for (id, action) in [(pushed, "reject"), (pair.pulled, "hold")] {
         let event = "subscription.rate_limited";
         until("the log to name the limit", async || !ways.events(id.log(), event).await.is_empty())
             .await;
-        let said = ways.events(id.log(), event).await.remove(0);
+        let context = ways.events(id.log(), event).await.remove(0);
         let expected = json!({
             "reason": "max_dispatch_per_sec", "max_in_flight": null,
             "max_dispatch_per_sec": 0.001, "action": action, "loss_safe": true,
         });
         for (name, value) in expected.as_object().unwrap() {
-            assert_eq!(&said[name], value, "{name} in {said}");
+            assert_eq!(&context[name], value, "{name} in {context}");
         }
     }
     ways.close().await;
@@ -528,12 +539,14 @@ async fn a_document_with_errors_serves_no_message() {
          source: nats\n  mode: pull\n  stream: A\n  dispatch: {{playbook: tests/greet}}\n{wrong}"
     );
     let request = RegisterRequest { content, resource_type: "Subscription".to_owned() };
-    ways.stage.app.client.register(&request, true).await.unwrap();
-    let pulled = ways.stage.subscribe("sub/pulled").await;
+    ways.harness.app.client.register(&request, true).await.unwrap();
+    let pulled = ways.harness.subscribe("sub/pulled").await;
     let event = "subscription.source.unavailable";
     until("the log to name the error", async || {
-        let said = ways.events(pulled.log(), event).await;
-        said.iter().any(|said| said["reason"].as_str().is_some_and(|it| it.contains("errors")))
+        let contexts = ways.events(pulled.log(), event).await;
+        contexts
+            .iter()
+            .any(|contexts| contexts["reason"].as_str().is_some_and(|it| it.contains("errors")))
     })
     .await;
     ways.close().await;

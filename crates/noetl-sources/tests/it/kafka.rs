@@ -11,11 +11,11 @@ use futures::future::join_all;
 use noetl_sources::SourceError;
 
 use self::broker::{Broker, TOPIC};
-use crate::suite::{Venue, fetched, open, suite};
+use crate::suite::{SourceServer, fetched, open, suite};
 
 const WAIT: Duration = Duration::from_millis(200);
 
-impl Venue for Broker {
+impl SourceServer for Broker {
     const SOURCE: &'static str = "kafka";
 
     const POSITIONS: bool = true;
@@ -48,33 +48,33 @@ fn keys(broker: &Broker, more: &str) -> String {
 }
 
 fn committed(broker: &Broker) -> Vec<(i32, i64)> {
-    let kept = broker.kept();
-    let mut found: Vec<(i32, i64)> =
-        kept.committed.iter().map(|((_, partition), at)| (*partition, *at)).collect();
-    found.sort_unstable();
-    found
+    let state = broker.state();
+    let mut offsets: Vec<(i32, i64)> =
+        state.committed.iter().map(|((_, partition), at)| (*partition, *at)).collect();
+    offsets.sort_unstable();
+    offsets
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_partition_is_passed_up_to_its_first_open_message() {
+async fn each_partition_is_committed_up_to_its_first_open_message() {
     let broker = Broker::begin(2, None);
     broker.send(0, &[b"0", b"1", b"2"]);
     broker.send(1, &[b"3", b"4"]);
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
     assert_eq!(source.backlog().await, Ok(Some(5)));
-    let mut found = fetched(&source, 5).await;
-    found.sort_by(|a, b| a.message.id.cmp(&b.message.id));
-    let ids: Vec<&str> = found.iter().map(|found| found.message.id.as_str()).collect();
+    let mut deliveries = fetched(&source, 5).await;
+    deliveries.sort_by(|a, b| a.message.id.cmp(&b.message.id));
+    let ids: Vec<&str> = deliveries.iter().map(|delivery| delivery.message.id.as_str()).collect();
     assert_eq!(ids, ["orders:0:0", "orders:0:1", "orders:0:2", "orders:1:0", "orders:1:1"]);
-    found[1].handle.ack().await.unwrap();
-    found[2].handle.ack().await.unwrap();
-    found[3].handle.ack().await.unwrap();
+    deliveries[1].handle.ack().await.unwrap();
+    deliveries[2].handle.ack().await.unwrap();
+    deliveries[3].handle.ack().await.unwrap();
     assert_eq!(committed(&broker), [(0, 0), (1, 1)], "what follows a gap is not passed");
     assert_eq!(source.backlog().await, Ok(Some(4)));
-    found[0].handle.ack().await.unwrap();
+    deliveries[0].handle.ack().await.unwrap();
     assert_eq!(committed(&broker), [(0, 3), (1, 1)]);
-    // What is asked for again comes again, and holds its partition only.
-    found[4].handle.nack(Duration::ZERO).await.unwrap();
+    // A nacked message is redelivered and blocks only its partition.
+    deliveries[4].handle.nack(Duration::ZERO).await.unwrap();
     let again = fetched(&source, 1).await;
     assert_eq!(again[0].message.id, "orders:1:1");
     again[0].handle.ack().await.unwrap();
@@ -87,44 +87,44 @@ async fn concurrent_acks_are_committed_together() {
     let bodies: Vec<Vec<u8>> = (0..300).map(|number| number.to_string().into_bytes()).collect();
     broker.send(0, &bodies.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
-    let found = fetched(&source, 300).await;
-    for said in join_all(found.iter().map(|delivery| delivery.handle.ack())).await {
-        said.unwrap();
+    let deliveries = fetched(&source, 300).await;
+    for result in join_all(deliveries.iter().map(|delivery| delivery.handle.ack())).await {
+        result.unwrap();
     }
     assert_eq!(committed(&broker), [(0, 300)]);
     // How many share one depends on who runs when; that most do does not.
-    assert!(broker.kept().commits < 150, "{} commits", broker.kept().commits);
+    assert!(broker.state().commits < 150, "{} commits", broker.state().commits);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_with_members_is_left_to_them() {
+async fn a_group_with_members_is_rejected() {
     let broker = Broker::begin(1, None);
-    broker.kept().has_members = true;
+    broker.state().has_members = true;
     broker.send(0, &[b"1"]);
     let refused = open("kafka", &keys(&broker, "")).await.err().unwrap();
     assert!(
         matches!(&refused, SourceError::Settings(text) if text.contains("'g' has members")),
         "{refused}"
     );
-    broker.kept().has_members = false;
+    broker.state().has_members = false;
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
-    let found = fetched(&source, 1).await;
-    // Somebody joins later: nothing is passed for them.
-    broker.kept().has_members = true;
-    assert!(found[0].handle.ack().await.is_err());
+    let deliveries = fetched(&source, 1).await;
+    // If a member joins later, no offset is committed.
+    broker.state().has_members = true;
+    assert!(deliveries[0].handle.ack().await.is_err());
     let refused = source.fetch(1, WAIT).await.err();
     assert!(matches!(refused, Some(SourceError::Settings(_))), "{refused:?}");
     assert_eq!(committed(&broker), [(0, 0)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_partition_that_moves_is_followed() {
+async fn a_partition_is_read_from_its_new_leader() {
     let broker = Broker::begin(1, None);
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
-    broker.kept().moves = 2;
+    broker.state().moves = 2;
     broker.send(0, &[b"1"]);
     fetched(&source, 1).await[0].handle.ack().await.unwrap();
-    assert_eq!(broker.kept().moves, 0);
+    assert_eq!(broker.state().moves, 0);
     assert_eq!(committed(&broker), [(0, 1)]);
 }
 
@@ -135,14 +135,14 @@ async fn messages_deleted_before_they_were_read_are_reported_once_and_skipped() 
     broker.send(0, &[b"0", b"1"]);
     let open_still = fetched(&source, 2).await;
     {
-        let mut kept = broker.kept();
-        kept.first = 7;
-        kept.partitions[0] = vec!["7".into()];
+        let mut state = broker.state();
+        state.first = 7;
+        state.partitions[0] = vec!["7".into()];
     }
-    let said = source.fetch(1, WAIT).await.err().unwrap();
-    let said = said.to_string();
-    assert!(said.contains("orders/0") && said.contains("from 2 on were deleted"), "{said}");
-    assert!(said.contains("continues at 7"), "{said}");
+    let error = source.fetch(1, WAIT).await.err().unwrap();
+    let error = error.to_string();
+    assert!(error.contains("orders/0") && error.contains("from 2 on were deleted"), "{error}");
+    assert!(error.contains("continues at 7"), "{error}");
     // What is answered for late does not move it back.
     open_still[0].handle.ack().await.unwrap();
     assert_eq!(committed(&broker), [(0, 7)]);
@@ -153,17 +153,17 @@ async fn messages_deleted_before_they_were_read_are_reported_once_and_skipped() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recreated_topic_is_read_from_its_beginning() {
     let broker = Broker::begin(1, None);
-    broker.kept().committed.insert(("g".to_owned(), 0), 40);
+    broker.state().committed.insert(("g".to_owned(), 0), 40);
     broker.send(0, &[b"new"]);
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
-    let said = source.fetch(1, WAIT).await.err().unwrap().to_string();
-    assert!(said.contains("recreated"), "{said}");
+    let error = source.fetch(1, WAIT).await.err().unwrap().to_string();
+    assert!(error.contains("recreated"), "{error}");
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
     assert_eq!(fetched(&source, 1).await[0].message.id, "orders:0:0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_new_means_from_when_it_was_first_opened() {
+async fn from_new_starts_at_the_time_of_the_first_open() {
     let broker = Broker::begin(1, None);
     broker.send(0, &[b"old"]);
     let source = open("kafka", &keys(&broker, "  from: new\n")).await.unwrap();

@@ -8,7 +8,7 @@ use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::PublishProperties;
 use rumqttc::v5::{AsyncClient, Event, Incoming, MqttOptions};
 
-use crate::suite::{Venue, fetched, open, suite};
+use crate::suite::{SourceServer, fetched, open, suite};
 
 const WAIT: Duration = Duration::from_millis(200);
 
@@ -30,10 +30,10 @@ impl Broker {
                 client.publish_with_properties(topic, QoS::AtLeastOnce, retain, body, properties);
             sent.await.unwrap();
         }
-        let mut taken = 0;
-        while taken < count {
+        let mut published = 0;
+        while published < count {
             if let Event::Incoming(Incoming::PubAck(_)) = events.poll().await.unwrap() {
-                taken += 1;
+                published += 1;
             }
         }
     }
@@ -53,12 +53,12 @@ impl Broker {
     }
 }
 
-/// A venue in one version of the protocol.
-macro_rules! venue {
+/// A broker for one version of the protocol.
+macro_rules! source_server {
     ($name:ident, $version:literal) => {
         struct $name(Broker);
 
-        impl Venue for $name {
+        impl SourceServer for $name {
             const SOURCE: &'static str = "mqtt";
 
             async fn new(_alone: bool) -> Option<Self> {
@@ -84,8 +84,8 @@ macro_rules! venue {
     };
 }
 
-venue!(Four, 4);
-venue!(Five, 5);
+source_server!(Four, 4);
+source_server!(Five, 5);
 
 suite!(version_4, Four);
 suite!(version_5, Five);
@@ -98,18 +98,21 @@ async fn messages_of_an_absent_session_are_retained_and_delivered_once() {
         let retained = ("orders/state", b"on".to_vec(), true, PublishProperties::default());
         broker.publish(vec![retained]).await;
         let source = open("mqtt", &broker.keys_of(version)).await.unwrap();
-        let found = fetched(&source, 1).await;
+        let deliveries = fetched(&source, 1).await;
         assert_eq!(
-            (&found[0].message.body[..], &found[0].message.metadata["retain"]),
+            (&deliveries[0].message.body[..], &deliveries[0].message.metadata["retain"]),
             (&b"on"[..], &true.into())
         );
-        found[0].handle.ack().await.unwrap();
+        deliveries[0].handle.ack().await.unwrap();
         source.close().await;
         broker.send_plain(&[b"1", b"1", b"2"]).await;
         let source = open("mqtt", &broker.keys_of(version)).await.unwrap();
-        let found = fetched(&source, 3).await;
-        assert_ne!(found[0].message.id, found[1].message.id, "two that say the same are two");
-        for delivery in &found {
+        let deliveries = fetched(&source, 3).await;
+        assert_ne!(
+            deliveries[0].message.id, deliveries[1].message.id,
+            "two that say the same are two"
+        );
+        for delivery in &deliveries {
             delivery.handle.ack().await.unwrap();
         }
         assert_eq!(source.fetch(10, WAIT).await.unwrap().len(), 0, "version {version}");
@@ -118,7 +121,7 @@ async fn messages_of_an_absent_session_are_retained_and_delivered_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn properties_are_headers_and_one_of_them_is_the_id() {
+async fn properties_become_headers_and_one_is_the_message_id() {
     let Some(service) = TestService::mosquitto() else { return };
     let broker = Broker(service);
     let source = open("mqtt", &broker.keys_of(5)).await.unwrap();
@@ -132,8 +135,8 @@ async fn properties_are_headers_and_one_of_them_is_the_id() {
         ..PublishProperties::default()
     };
     broker.publish(vec![("orders/new", b"hello".to_vec(), false, properties)]).await;
-    let found = fetched(&source, 1).await;
-    let message = &found[0].message;
+    let deliveries = fetched(&source, 1).await;
+    let message = &deliveries[0].message;
     assert_eq!((message.id.as_str(), &message.metadata["topic"]), ("m7", &"orders/new".into()));
     assert!(message.headers.contains(&("content-type".to_owned(), "text/plain".to_owned())));
     assert_eq!(message.attributes["response_topic"], "answers");

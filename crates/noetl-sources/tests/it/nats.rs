@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use noetl_test_services::nats::TestNats;
 
-use crate::suite::{Venue, suite};
+use crate::suite::{SourceServer, suite};
 
 struct Server {
     nats: TestNats,
@@ -31,7 +31,7 @@ impl Server {
 
 struct Stream(Server);
 
-impl Venue for Stream {
+impl SourceServer for Stream {
     const SOURCE: &'static str = "nats";
 
     async fn new(_alone: bool) -> Option<Self> {
@@ -63,9 +63,9 @@ impl Venue for Stream {
 
 struct Subject(Server);
 
-impl Venue for Subject {
+impl SourceServer for Subject {
     const SOURCE: &'static str = "nats";
-    const KEEPS: bool = false;
+    const IS_DURABLE: bool = false;
 
     async fn new(_alone: bool) -> Option<Self> {
         Some(Self(Server::begin()))

@@ -1,4 +1,4 @@
-//! Sources of Postgres.
+//! Tests of the Postgres sources.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use noetl_sources::SourceError;
 use noetl_test_services::postgres::{TestDatabase, TestServer};
 use tokio_postgres::{Client, NoTls};
 
-use crate::suite::{Venue, fetched, open, suite};
+use crate::suite::{SourceServer, fetched, open, suite};
 
 const WAIT: Duration = Duration::from_millis(200);
 
@@ -65,12 +65,12 @@ impl At {
     }
 }
 
-/// A venue on the table `outbox` with these further keys.
-macro_rules! venue {
+/// A server with the table `outbox` with these further keys.
+macro_rules! source_server {
     ($name:ident, $positions:literal, $keys:literal) => {
         struct $name(At);
 
-        impl Venue for $name {
+        impl SourceServer for $name {
             const SOURCE: &'static str = "postgres";
             const POSITIONS: bool = $positions;
 
@@ -101,9 +101,9 @@ macro_rules! venue {
     };
 }
 
-venue!(Deleted, false, "  ack: delete\n");
-venue!(Claimed, false, "  ack: update\n  done: done_at\n  claim: held\n  claim_secs: 1\n");
-venue!(Advanced, true, "  ack: advance\n  consumer: c\n");
+source_server!(Deleted, false, "  ack: delete\n");
+source_server!(Claimed, false, "  ack: update\n  done: done_at\n  claim: held\n  claim_secs: 1\n");
+source_server!(Advanced, true, "  ack: advance\n  consumer: c\n");
 
 suite!(rows_deleted, Deleted);
 suite!(rows_claimed, Claimed);
@@ -111,9 +111,9 @@ suite!(rows_passed, Advanced);
 
 struct Notified(At);
 
-impl Venue for Notified {
+impl SourceServer for Notified {
     const SOURCE: &'static str = "postgres";
-    const KEEPS: bool = false;
+    const IS_DURABLE: bool = false;
     const BYTES_MAX: usize = 0;
 
     async fn new(alone: bool) -> Option<Self> {
@@ -144,7 +144,7 @@ impl Venue for Notified {
 suite!(notifications, Notified);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_becomes_visible_late_is_not_passed_over() {
+async fn a_row_that_becomes_visible_late_is_not_skipped() {
     let at = At::with_outbox(false).await;
     let keys = format!(
         "  url: {}\n  table: outbox\n  body: body\n  ack: advance\n  poll_ms: 20\n",
@@ -159,10 +159,10 @@ async fn a_row_that_becomes_visible_late_is_not_passed_over() {
         assert_eq!(source.fetch(10, WAIT).await.unwrap().len(), 0, "the first may still come");
     }
     late.commit().await.unwrap();
-    let found = fetched(&source, 2).await;
-    let keys: Vec<&str> = found.iter().map(|found| found.message.id.as_str()).collect();
+    let deliveries = fetched(&source, 2).await;
+    let keys: Vec<&str> = deliveries.iter().map(|delivery| delivery.message.id.as_str()).collect();
     assert_eq!(keys, ["outbox:1", "outbox:2"]);
-    // One whose transaction is given up holds up nothing for good.
+    // A row of an aborted transaction blocks later rows only until the abort.
     let given_up = slow.transaction().await.unwrap();
     given_up.execute("insert into outbox (body) values ('never')", &[]).await.unwrap();
     at.insert(&[b"third"]).await;
@@ -171,14 +171,14 @@ async fn a_row_that_becomes_visible_late_is_not_passed_over() {
     let third = fetched(&source, 1).await;
     // Answered for out of order, a position waits for the gap.
     third[0].handle.ack().await.unwrap();
-    found[1].handle.ack().await.unwrap();
+    deliveries[1].handle.ack().await.unwrap();
     let client = at.client().await;
-    let kept = "select count(*) from noetl_subscription_position";
-    assert_eq!(client.query_one(kept, &[]).await.unwrap().get::<_, i64>(0), 0);
+    let query = "select count(*) from noetl_subscription_position";
+    assert_eq!(client.query_one(query, &[]).await.unwrap().get::<_, i64>(0), 0);
     assert_eq!(source.backlog().await, Ok(Some(3)));
-    found[0].handle.ack().await.unwrap();
-    let kept = "select name, position from noetl_subscription_position";
-    let row = client.query_one(kept, &[]).await.unwrap();
+    deliveries[0].handle.ack().await.unwrap();
+    let query = "select name, position from noetl_subscription_position";
+    let row = client.query_one(query, &[]).await.unwrap();
     assert_eq!((row.get::<_, &str>(0), row.get::<_, &str>(1)), ("noetl_sub_a", "4"));
     assert_eq!(source.backlog().await, Ok(Some(0)));
 }
@@ -207,7 +207,7 @@ async fn locked_and_claimed_rows_are_skipped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_is_a_message_with_its_other_columns_and_headers() {
+async fn a_row_becomes_a_message_with_its_other_columns_and_headers() {
     let at = At::with_outbox(false).await;
     let client = at.client().await;
     let insert = "insert into outbox (body, headers, n) values ('[1]', '{\"x-a\": \"1\", \"n\": 2}', 7), (null, null, 8)";
@@ -218,27 +218,27 @@ async fn a_row_is_a_message_with_its_other_columns_and_headers() {
     );
     let source = open("postgres", &format!("{base}  body: body\n  headers_from: headers\n")).await;
     let source = source.unwrap();
-    let found = fetched(&source, 2).await;
-    let message = &found[0].message;
+    let deliveries = fetched(&source, 2).await;
+    let message = &deliveries[0].message;
     assert_eq!((&message.body[..], message.id.as_str()), (&b"[1]"[..], "outbox:1"));
     assert_eq!((&message.attributes["n"], &message.attributes["id"]), (&7.into(), &1.into()));
     assert_eq!(message.attributes.get("body"), None);
     assert_eq!(message.headers, [("n".into(), "2".into()), ("x-a".into(), "1".into())]);
-    assert!(found[1].message.body.is_empty());
-    found[0].handle.ack().await.unwrap();
+    assert!(deliveries[1].message.body.is_empty());
+    deliveries[0].handle.ack().await.unwrap();
     let done = "select string_agg(id::text, ',') from outbox where is_done";
     assert_eq!(client.query_one(done, &[]).await.unwrap().get::<_, &str>(0), "1");
-    drop((found, source));
+    drop((deliveries, source));
     // Without a column for it the row itself is the body; a condition narrows what is read.
     let narrowed = format!("{base}  order_by: n\n  where: n > 7 -- and nothing else\n");
     let source = open("postgres", &narrowed).await.unwrap();
-    let found = fetched(&source, 1).await;
-    let row: serde_json::Value = serde_json::from_slice(&found[0].message.body).unwrap();
+    let deliveries = fetched(&source, 1).await;
+    let row: serde_json::Value = serde_json::from_slice(&deliveries[0].message.body).unwrap();
     assert_eq!((&row["n"], &row["id"]), (&8.into(), &2.into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notification_is_a_reason_to_look() {
+async fn a_notification_triggers_a_poll() {
     let at = At::with_outbox(false).await;
     let keys = format!(
         "  url: {}\n  table: outbox\n  ack: delete\n  channel: c\n  poll_ms: 3600000\n",

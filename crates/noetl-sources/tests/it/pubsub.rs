@@ -17,24 +17,24 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-use crate::suite::{Venue, fetched, open, suite};
+use crate::suite::{SourceServer, fetched, open, suite};
 
-/// What the service keeps.
+/// State of the service.
 #[derive(Default)]
-struct Kept {
+struct ServiceState {
     /// Messages that are not acknowledged: a number, the body, and until when it is leased.
     messages: VecDeque<(u64, Vec<u8>, Option<Instant>)>,
     count: u64,
     deliveries: u64,
-    /// Who may ask, and what was signed to get that.
+    /// Valid access token, if the service requires one.
     token: Option<String>,
     asserted: Vec<String>,
 }
 
-type Shared = Arc<Mutex<Kept>>;
+type Shared = Arc<Mutex<ServiceState>>;
 
 struct Service {
-    kept: Shared,
+    state: Shared,
     address: SocketAddr,
     running: Option<tokio::runtime::Runtime>,
 }
@@ -43,12 +43,12 @@ impl Service {
     fn begin() -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let mut service = Self { kept: Shared::default(), address, running: None };
+        let mut service = Self { state: Shared::default(), address, running: None };
         service.serve(listener);
         service
     }
 
-    /// In a runtime of its own, so that it can end with all its connections.
+    /// Serves on a separate runtime, so that stopping it closes all connections.
     fn serve(&mut self, listener: std::net::TcpListener) {
         listener.set_nonblocking(true).unwrap();
         let runtime =
@@ -58,7 +58,7 @@ impl Service {
             .route("/v1/projects/p/subscriptions/{name}", get(look).post(call))
             .route("/token", post(token))
             .layer(axum::extract::DefaultBodyLimit::disable())
-            .with_state(self.kept.clone());
+            .with_state(self.state.clone());
         runtime.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             axum::serve(listener, routes).await.unwrap();
@@ -79,8 +79,8 @@ fn refusal(status: StatusCode, message: &str) -> (StatusCode, Json<Value>) {
     (status, Json(json!({"error": {"code": status.as_u16(), "message": message}})))
 }
 
-fn check(kept: &Shared, headers: &HeaderMap) -> Result<(), (StatusCode, Json<Value>)> {
-    let wanted = kept.lock().unwrap().token.clone();
+fn check(state: &Shared, headers: &HeaderMap) -> Result<(), (StatusCode, Json<Value>)> {
+    let wanted = state.lock().unwrap().token.clone();
     let shown = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
     match wanted {
         Some(token) if shown != Some(format!("Bearer {token}")) => Err(refusal(
@@ -94,8 +94,8 @@ fn check(kept: &Shared, headers: &HeaderMap) -> Result<(), (StatusCode, Json<Val
 
 type Answer = Result<Json<Value>, (StatusCode, Json<Value>)>;
 
-async fn look(State(kept): State<Shared>, Path(name): Path<String>, headers: HeaderMap) -> Answer {
-    check(&kept, &headers)?;
+async fn look(State(state): State<Shared>, Path(name): Path<String>, headers: HeaderMap) -> Answer {
+    check(&state, &headers)?;
     match name.as_str() {
         "orders" => {
             Ok(Json(json!({"name": "projects/p/subscriptions/orders", "ackDeadlineSeconds": 10})))
@@ -108,12 +108,12 @@ async fn look(State(kept): State<Shared>, Path(name): Path<String>, headers: Hea
 }
 
 async fn call(
-    State(kept): State<Shared>,
+    State(state): State<Shared>,
     Path(name): Path<String>,
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Answer {
-    check(&kept, &headers)?;
+    check(&state, &headers)?;
     let (_, verb) = name.split_once(':').unwrap();
     let ids = || -> Vec<u64> {
         let ids = body["ackIds"].as_array().unwrap().iter();
@@ -125,22 +125,22 @@ async fn call(
             let most = body["maxMessages"].as_u64().unwrap() as usize;
             // The real one holds a request open for longer.
             for _ in 0..20 {
-                let found = pulled(&mut kept.lock().unwrap(), most);
-                if !found.is_empty() {
-                    return Ok(Json(json!({"receivedMessages": found})));
+                let received = pulled(&mut state.lock().unwrap(), most);
+                if !received.is_empty() {
+                    return Ok(Json(json!({"receivedMessages": received})));
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
         "acknowledge" => {
             let ids = ids();
-            kept.lock().unwrap().messages.retain(|(number, ..)| !ids.contains(number));
+            state.lock().unwrap().messages.retain(|(number, ..)| !ids.contains(number));
         }
         "modifyAckDeadline" => {
             let secs = body["ackDeadlineSeconds"].as_u64().unwrap();
             assert!(secs <= 600);
             let ids = ids();
-            for (number, _, until) in &mut kept.lock().unwrap().messages {
+            for (number, _, until) in &mut state.lock().unwrap().messages {
                 if ids.contains(number) {
                     // A second of the service is a tenth of one here.
                     *until = (secs > 0).then(|| Instant::now() + Duration::from_millis(100 * secs));
@@ -152,15 +152,15 @@ async fn call(
     Ok(Json(json!({})))
 }
 
-fn pulled(kept: &mut Kept, most: usize) -> Vec<Value> {
+fn pulled(state: &mut ServiceState, most: usize) -> Vec<Value> {
     let now = Instant::now();
-    let mut found = Vec::new();
-    for (number, body, until) in &mut kept.messages {
-        if found.len() < most && until.is_none_or(|until| until <= now) {
+    let mut received = Vec::new();
+    for (number, body, until) in &mut state.messages {
+        if received.len() < most && until.is_none_or(|until| until <= now) {
             *until = Some(now + Duration::from_secs(1));
-            kept.deliveries += 1;
-            found.push(json!({
-                "ackId": format!("{number}-{}", kept.deliveries),
+            state.deliveries += 1;
+            received.push(json!({
+                "ackId": format!("{number}-{}", state.deliveries),
                 "message": {
                     "data": STANDARD.encode(body),
                     "attributes": {"x-a": "1"},
@@ -170,21 +170,21 @@ fn pulled(kept: &mut Kept, most: usize) -> Vec<Value> {
             }));
         }
     }
-    found
+    received
 }
 
-async fn token(State(kept): State<Shared>, body: String) -> Answer {
-    let mut kept = kept.lock().unwrap();
+async fn token(State(state): State<Shared>, body: String) -> Answer {
+    let mut state = state.lock().unwrap();
     let field =
         |name: &str| body.split('&').find_map(|pair| pair.strip_prefix(name)).unwrap().to_owned();
     assert_eq!(field("grant_type="), "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer");
-    kept.asserted.push(field("assertion="));
-    let token = format!("token-{}", kept.asserted.len());
-    kept.token = Some(token.clone());
+    state.asserted.push(field("assertion="));
+    let token = format!("token-{}", state.asserted.len());
+    state.token = Some(token.clone());
     Ok(Json(json!({"access_token": token, "expires_in": 3599, "token_type": "Bearer"})))
 }
 
-impl Venue for Service {
+impl SourceServer for Service {
     const SOURCE: &'static str = "pubsub";
 
     async fn new(_alone: bool) -> Option<Self> {
@@ -199,11 +199,11 @@ impl Venue for Service {
     }
 
     async fn send(&self, bodies: &[&[u8]]) {
-        let mut kept = self.kept.lock().unwrap();
+        let mut state = self.state.lock().unwrap();
         for body in bodies {
-            kept.count += 1;
-            let number = kept.count;
-            kept.messages.push_back((number, body.to_vec(), None));
+            state.count += 1;
+            let number = state.count;
+            state.messages.push_back((number, body.to_vec(), None));
         }
     }
 
@@ -251,9 +251,9 @@ fn made_key() -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_account_signs_for_its_token_and_gets_another_when_it_is_taken_back() {
+async fn a_service_account_requests_a_new_token_when_its_token_is_revoked() {
     let service = Service::begin();
-    service.kept.lock().unwrap().token = Some("of nobody".to_owned());
+    service.state.lock().unwrap().token = Some("of nobody".to_owned());
     let Some(pem) = made_key() else { return };
     let der = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).unwrap();
     let key = RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).unwrap();
@@ -274,13 +274,13 @@ async fn a_service_account_signs_for_its_token_and_gets_another_when_it_is_taken
         noetl_sources::Pubsub::default().open(&subscription.subscription.unwrap(), &settings).await;
     let source = source.unwrap();
     service.send(&[b"1"]).await;
-    let found = fetched(&source, 1).await;
+    let deliveries = fetched(&source, 1).await;
     assert_eq!(
-        service.kept.lock().unwrap().asserted.len(),
+        service.state.lock().unwrap().asserted.len(),
         1,
         "a token serves for more than one call"
     );
-    let asserted = service.kept.lock().unwrap().asserted[0].clone();
+    let asserted = service.state.lock().unwrap().asserted[0].clone();
     let [header, claims, signature]: [&str; 3] =
         asserted.split('.').collect::<Vec<_>>().try_into().unwrap();
     let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).unwrap();
@@ -293,11 +293,11 @@ async fn a_service_account_signs_for_its_token_and_gets_another_when_it_is_taken
     let public = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.public());
     public.verify(format!("{header}.{claims}").as_bytes(), &decoded(signature)).unwrap();
     // The service takes the token back before its time.
-    service.kept.lock().unwrap().token = Some("of nobody".to_owned());
-    assert!(found[0].handle.ack().await.is_err());
-    found[0].handle.ack().await.unwrap();
-    assert_eq!(service.kept.lock().unwrap().asserted.len(), 2);
-    assert!(service.kept.lock().unwrap().messages.is_empty());
+    service.state.lock().unwrap().token = Some("of nobody".to_owned());
+    assert!(deliveries[0].handle.ack().await.is_err());
+    deliveries[0].handle.ack().await.unwrap();
+    assert_eq!(service.state.lock().unwrap().asserted.len(), 2);
+    assert!(service.state.lock().unwrap().messages.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -319,7 +319,7 @@ async fn errors_of_opening_pubsub_name_the_cause() {
         assert!(error.to_string().contains(part), "{keys}: {error}");
     }
     open("pubsub", &format!("{base}unseen\n  project: p\n")).await.unwrap();
-    service.kept.lock().unwrap().token = Some("right".to_owned());
+    service.state.lock().unwrap().token = Some("right".to_owned());
     let error =
         open("pubsub", &format!("{base}orders\n  project: p\n  token: wrong\n")).await.err();
     assert!(

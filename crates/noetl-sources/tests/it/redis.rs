@@ -1,4 +1,4 @@
-//! Sources of Redis.
+//! Tests of the Redis source.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use noetl_test_services::service::TestService;
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 
-use crate::suite::{Venue, fetched, open, suite};
+use crate::suite::{SourceServer, fetched, open, suite};
 
 const WAIT: Duration = Duration::from_millis(200);
 
@@ -43,7 +43,7 @@ impl Stream {
     }
 }
 
-impl Venue for Stream {
+impl SourceServer for Stream {
     const SOURCE: &'static str = "redis";
 
     async fn new(_alone: bool) -> Option<Self> {
@@ -74,90 +74,91 @@ suite!(stream, Stream);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn entries_of_a_dead_consumer_are_claimed_and_those_in_flight_are_not() {
-    let Some(venue) = Stream::new(false).await else { return };
-    let keys = venue.keys();
+    let Some(server) = Stream::new(false).await else { return };
+    let keys = server.keys();
     let dead = open("redis", &format!("{keys}  consumer: dead\n")).await.unwrap();
-    venue.send(&[b"1", b"2"]).await;
+    server.send(&[b"1", b"2"]).await;
     let left = fetched(&dead, 2).await;
-    let ids: Vec<String> = left.iter().map(|found| found.message.id.clone()).collect();
+    let ids: Vec<String> = left.iter().map(|delivery| delivery.message.id.clone()).collect();
     let alive = open("redis", &format!("{keys}  consumer: alive\n")).await.unwrap();
-    // As long as somebody says that it is under way, nobody else is handed it.
+    // No other consumer claims an entry while its processing is extended.
     for _ in 0..8 {
         left[0].handle.extend().await.unwrap();
         left[1].handle.extend().await.unwrap();
         assert_eq!(alive.fetch(10, WAIT).await.unwrap().len(), 0);
     }
-    let taken = fetched(&alive, 2).await;
-    let mut found: Vec<String> = taken.iter().map(|found| found.message.id.clone()).collect();
-    found.sort();
-    assert_eq!(found, ids);
-    for delivery in &taken {
+    let claimed = fetched(&alive, 2).await;
+    let mut deliveries: Vec<String> =
+        claimed.iter().map(|delivery| delivery.message.id.clone()).collect();
+    deliveries.sort();
+    assert_eq!(deliveries, ids);
+    for delivery in &claimed {
         delivery.handle.ack().await.unwrap();
     }
     assert_eq!(alive.backlog().await, Ok(Some(0)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_that_is_gone_is_made_again() {
-    let Some(venue) = Stream::new(false).await else { return };
-    let source = open("redis", &venue.keys()).await.unwrap();
-    venue.send(&[b"1"]).await;
-    let found = fetched(&source, 1).await;
-    venue.ask(&["FLUSHALL"]).await;
-    venue.send(&[b"2", b"3"]).await;
+async fn a_missing_group_is_recreated() {
+    let Some(server) = Stream::new(false).await else { return };
+    let source = open("redis", &server.keys()).await.unwrap();
+    server.send(&[b"1"]).await;
+    let deliveries = fetched(&source, 1).await;
+    server.ask(&["FLUSHALL"]).await;
+    server.send(&[b"2", b"3"]).await;
     let again = fetched(&source, 2).await;
     assert_eq!(&again[0].message.body[..], b"2");
     // A word about what is gone is no mistake.
-    found[0].handle.ack().await.unwrap();
+    deliveries[0].handle.ack().await.unwrap();
     again[0].handle.ack().await.unwrap();
     again[1].handle.ack().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_deleted_in_flight_blocks_nothing() {
-    let Some(venue) = Stream::new(false).await else { return };
-    let source = open("redis", &venue.keys()).await.unwrap();
-    let id = venue.add(&[("body", b"1")]).await;
+async fn an_entry_deleted_in_flight_does_not_block_others() {
+    let Some(server) = Stream::new(false).await else { return };
+    let source = open("redis", &server.keys()).await.unwrap();
+    let id = server.add(&[("body", b"1")]).await;
     drop((fetched(&source, 1).await, source));
-    venue.ask(&["XDEL", "orders", &id]).await;
-    venue.send(&[b"2"]).await;
-    let source = open("redis", &venue.keys()).await.unwrap();
-    let found = fetched(&source, 1).await;
-    assert_eq!(&found[0].message.body[..], b"2");
-    found[0].handle.ack().await.unwrap();
-    let redis::Value::Array(pending) = venue.ask(&["XPENDING", "orders", "g"]).await else {
+    server.ask(&["XDEL", "orders", &id]).await;
+    server.send(&[b"2"]).await;
+    let source = open("redis", &server.keys()).await.unwrap();
+    let deliveries = fetched(&source, 1).await;
+    assert_eq!(&deliveries[0].message.body[..], b"2");
+    deliveries[0].handle.ack().await.unwrap();
+    let redis::Value::Array(pending) = server.ask(&["XPENDING", "orders", "g"]).await else {
         panic!()
     };
     assert_eq!(pending[0], redis::Value::Int(0), "what is gone waits for nobody");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fields_are_the_body_or_go_beside_it() {
-    let Some(venue) = Stream::new(false).await else { return };
-    venue.add(&[("x-a", b"1"), ("body", &[0xff, 0xfe]), ("raw", &[0xff])]).await;
-    let source = open("redis", &venue.keys()).await.unwrap();
-    let found = fetched(&source, 1).await;
-    let message = &found[0].message;
+async fn fields_become_the_body_or_headers() {
+    let Some(server) = Stream::new(false).await else { return };
+    server.add(&[("x-a", b"1"), ("body", &[0xff, 0xfe]), ("raw", &[0xff])]).await;
+    let source = open("redis", &server.keys()).await.unwrap();
+    let deliveries = fetched(&source, 1).await;
+    let message = &deliveries[0].message;
     assert_eq!(&message.body[..], [0xff, 0xfe]);
     let headers = [("x-a".to_owned(), "1".to_owned()), ("raw".to_owned(), "/w==".to_owned())];
     assert_eq!(message.headers, headers);
     assert_eq!(message.id, format!("orders:{}", message.metadata["entry"].as_str().unwrap()));
-    let whole = format!("  url: {}\n  stream: orders\n  group: other\n", venue.0.url());
+    let whole = format!("  url: {}\n  stream: orders\n  group: other\n", server.0.url());
     let source = open("redis", &whole).await.unwrap();
-    let found = fetched(&source, 1).await;
-    let body: serde_json::Value = serde_json::from_slice(&found[0].message.body).unwrap();
+    let deliveries = fetched(&source, 1).await;
+    let body: serde_json::Value = serde_json::from_slice(&deliveries[0].message.body).unwrap();
     assert_eq!((&body["x-a"], &body["body"]), (&"1".into(), &"//4=".into()));
-    let new = format!("  url: {}\n  stream: orders\n  group: third\n  from: new\n", venue.0.url());
+    let new = format!("  url: {}\n  stream: orders\n  group: third\n  from: new\n", server.0.url());
     let source = open("redis", &new).await.unwrap();
     assert_eq!(source.fetch(10, WAIT).await.unwrap().len(), 0, "from what is new");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_of_opening_redis_name_the_cause() {
-    let Some(venue) = Stream::new(false).await else { return };
-    venue.ask(&["SET", "plain", "1"]).await;
-    venue.ask(&["CONFIG", "SET", "requirepass", "hunter2"]).await;
-    let url = venue.0.url();
+    let Some(server) = Stream::new(false).await else { return };
+    server.ask(&["SET", "plain", "1"]).await;
+    server.ask(&["CONFIG", "SET", "requirepass", "hunter2"]).await;
+    let url = server.0.url();
     for (keys, part, is_final) in [
         (format!("  url: {url}\n  stream: orders\n"), "", true),
         (format!("  url: {url}\n  stream: orders\n  password: wrong\n"), "", true),

@@ -8,7 +8,7 @@ use noetl_playbook::check_subscription;
 use noetl_sources::{Nats, Source, SourceError, SourceFactory};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, publish};
+use crate::nats_harness::{NatsHarness, publish};
 
 const WAIT: Duration = Duration::from_millis(200);
 
@@ -22,16 +22,16 @@ async fn open(settings: Value) -> Result<Arc<dyn Source>, SourceError> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn acked_messages_are_removed_and_others_are_redelivered() {
-    let stage = Stage::with_stream().await;
-    let settings = json!({"url": stage.nats.url(), "stream": "ORDERS", "consumer": "c"});
+    let harness = NatsHarness::with_stream().await;
+    let settings = json!({"url": harness.nats.url(), "stream": "ORDERS", "consumer": "c"});
     let source = open(settings.clone()).await.unwrap();
-    publish(&stage.nats.context().await, 0..4).await;
+    publish(&harness.nats.context().await, 0..4).await;
     assert_eq!(source.backlog().await, Ok(Some(4)));
-    let mut found = source.fetch(10, WAIT).await.unwrap();
-    assert_eq!(found.len(), 4);
+    let mut deliveries = source.fetch(10, WAIT).await.unwrap();
+    assert_eq!(deliveries.len(), 4);
     assert_eq!(source.backlog().await, Ok(Some(4)), "what is handed out still waits");
     let [first, second, third, fourth] =
-        [found.remove(0), found.remove(0), found.remove(0), found.remove(0)];
+        [deliveries.remove(0), deliveries.remove(0), deliveries.remove(0), deliveries.remove(0)];
     first.handle.ack().await.unwrap();
     second.handle.nack(Duration::ZERO).await.unwrap();
     third.handle.term().await.unwrap();
@@ -45,13 +45,13 @@ async fn acked_messages_are_removed_and_others_are_redelivered() {
     // The consumer stays, and so does what was not acknowledged.
     let source = open(settings).await.unwrap();
     assert_eq!(source.backlog().await, Ok(Some(2)));
-    stage.close([]).await;
+    harness.close([]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_existing_consumer_is_used_unchanged_if_suitable() {
-    let stage = Stage::with_stream().await;
-    let stream = stage.nats.context().await.get_stream("ORDERS").await.unwrap();
+    let harness = NatsHarness::with_stream().await;
+    let stream = harness.nats.context().await.get_stream("ORDERS").await.unwrap();
     let config = pull::Config {
         durable_name: Some("slow".to_owned()),
         ack_policy: AckPolicy::Explicit,
@@ -71,35 +71,34 @@ async fn an_existing_consumer_is_used_unchanged_if_suitable() {
         ..push::Config::default()
     };
     stream.create_consumer(pushed).await.unwrap();
-    let with =
-        |consumer: &str| json!({"url": stage.nats.url(), "stream": "ORDERS", "consumer": consumer});
+    let with = |consumer: &str| json!({"url": harness.nats.url(), "stream": "ORDERS", "consumer": consumer});
     assert_eq!(open(with("slow")).await.unwrap().ack_wait(), Duration::from_secs(77));
     for (consumer, part) in [("none", "explicit"), ("pushed", "pushes"), ("a.b", "cannot name")] {
         let error = open(with(consumer)).await.err().unwrap();
         assert!(matches!(&error, SourceError::Settings(text) if text.contains(part)), "{error}");
     }
-    stage.close([]).await;
+    harness.close([]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subject_filters_fetched_messages() {
-    let stage = Stage::with_stream().await;
-    let context = stage.nats.context().await;
+    let harness = NatsHarness::with_stream().await;
+    let context = harness.nats.context().await;
     for subject in ["orders.a", "orders.b", "orders.a"] {
         context.publish(subject, "1".into()).await.unwrap().await.unwrap();
     }
-    let settings = json!({"url": stage.nats.url(), "stream": "ORDERS", "topic": "orders.a"});
+    let settings = json!({"url": harness.nats.url(), "stream": "ORDERS", "topic": "orders.a"});
     let source = open(settings).await.unwrap();
-    let found = source.fetch(10, WAIT).await.unwrap();
-    let ids: Vec<&str> = found.iter().map(|delivery| delivery.message.id.as_str()).collect();
+    let deliveries = source.fetch(10, WAIT).await.unwrap();
+    let ids: Vec<&str> = deliveries.iter().map(|delivery| delivery.message.id.as_str()).collect();
     assert_eq!(ids, ["ORDERS:1", "ORDERS:3"], "without an id of its own its place is one");
-    stage.close([]).await;
+    harness.close([]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_of_opening_nats_name_the_cause() {
-    let stage = Stage::new().await;
-    let url = stage.nats.url();
+    let harness = NatsHarness::new().await;
+    let url = harness.nats.url();
     for (settings, part, is_final) in [
         (json!({"stream": "ORDERS"}), "needs `url`", true),
         (json!({"url": url}), "needs `stream`", true),
@@ -112,5 +111,5 @@ async fn errors_of_opening_nats_name_the_cause() {
         assert_eq!(matches!(error, SourceError::Settings(_)), is_final, "{settings}: {error}");
         assert!(error.to_string().contains(part), "{settings}: {error}");
     }
-    stage.close([]).await;
+    harness.close([]).await;
 }

@@ -1,4 +1,4 @@
-//! Compilation of expressions.
+//! Compiles expressions of templates.
 
 use std::sync::Arc;
 
@@ -240,12 +240,12 @@ impl Compiler<'_> {
 
     fn known(
         &self,
-        found: Option<Filter>,
+        filter: Option<Filter>,
         what: &str,
         name: &str,
         span: Span,
     ) -> Result<Filter, SyntaxError> {
-        found.ok_or_else(|| {
+        filter.ok_or_else(|| {
             let message = match library::similar(what, name) {
                 Some(similar) => format!("unknown {what} `{name}`; did you mean `{similar}`?"),
                 None => format!("unknown {what} `{name}`"),

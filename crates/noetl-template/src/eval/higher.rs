@@ -51,7 +51,7 @@ fn map(run: &mut Evaluation<'_>, items: Vec<Data>, rest: &[Data]) -> Result<Vec<
         named.assert_all_used()?;
         let pick = |item: Data| match read(&item, &attribute) {
             missing if missing.is_undefined() => default.clone().unwrap_or_default(),
-            found => found,
+            value => value,
         };
         run.fuel.burn(items.len())?;
         return Ok(items.into_iter().map(pick).collect());
@@ -106,8 +106,8 @@ fn apply(
     run.apply(filter, &all)
 }
 
-fn named(what: &str, found: Option<Filter>, name: &Data) -> Result<Filter, EvalError> {
-    match found {
+fn named(what: &str, filter_option: Option<Filter>, name: &Data) -> Result<Filter, EvalError> {
+    match filter_option {
         Some(filter) if filter.cost == Cost::Higher => {
             Err(EvalError::new(format!("`{}` cannot be applied to each item", filter.name)))
         }

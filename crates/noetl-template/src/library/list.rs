@@ -40,20 +40,20 @@ pub(super) fn register(library: &mut Library) {
 
 /// Replaces undefined values, and with `boolean` also false ones. Null is a value: it is not
 /// replaced, and it can be the replacement.
-fn default(value: &Data, given: Rest<ValueOrKwargs>) -> Result<Data, Error> {
+fn default(value: &Data, arguments: Rest<ValueOrKwargs>) -> Result<Data, Error> {
     // Decoded by hand, because an optional argument could not distinguish null from absence.
-    let given: Vec<Data> = given.iter().map(|argument| Data::clone(argument)).collect();
-    let (given, named): (&[Data], Kwargs) = from_args(&given)?;
-    if given.len() > 2 {
+    let arguments: Vec<Data> = arguments.iter().map(|argument| Data::clone(argument)).collect();
+    let (arguments, named): (&[Data], Kwargs) = from_args(&arguments)?;
+    if arguments.len() > 2 {
         return Err(Error::from(ErrorKind::TooManyArguments));
     }
     let named_default = ["default_value", "default"].into_iter().find(|name| named.has(name));
-    let default = match (given.first(), named_default) {
+    let default = match (arguments.first(), named_default) {
         (Some(default), _) => Some(default.clone()),
         (None, Some(name)) => Some(named.get(name)?),
         (None, None) => None,
     };
-    let boolean = given.get(1).map(Data::is_true);
+    let boolean = arguments.get(1).map(Data::is_true);
     let boolean = argument(boolean, &named, "boolean")?.unwrap_or(false);
     named.assert_all_used()?;
     if value.is_undefined() || boolean && !value.is_true() {
@@ -97,11 +97,11 @@ fn end(value: &Data, last: bool) -> Result<Data, Error> {
 
 /// Returns the value of a key or list index, or the default.
 fn get(value: &Data, key: &Data, default: Option<Data>) -> Data {
-    let found = item(value, key);
-    if found.is_undefined() {
+    let item_or_undefined = item(value, key);
+    if item_or_undefined.is_undefined() {
         return default.unwrap_or_else(|| Data::from(()));
     }
-    found
+    item_or_undefined
 }
 
 fn pairs(value: &Data) -> Result<Vec<(Data, Data)>, Error> {
@@ -217,11 +217,11 @@ fn count_of(value: &Data, wanted: &Data) -> Result<usize, Error> {
 }
 
 fn index_of(value: &Data, wanted: &Data) -> Result<usize, Error> {
-    let found = match value.as_str() {
+    let index = match value.as_str() {
         Some(whole) => whole.find(&*text(wanted)?).map(|offset| whole[..offset].chars().count()),
         None => value.try_iter()?.position(|item| item == *wanted),
     };
-    match found {
+    match index {
         Some(place) => Ok(place),
         None => fail(format!("{} is not in it", show(wanted))),
     }

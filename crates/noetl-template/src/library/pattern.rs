@@ -87,8 +87,8 @@ fn python_groups(replacement: &str) -> String {
 /// Follows a path of keys, indexes, and `[*]`: `rows[*].id`, `items[0].name`. Returns null if the
 /// path does not exist.
 fn json_query(value: &Data, path: &str) -> Result<Data, Error> {
-    let found = follow(value.clone(), &steps(path)?)?;
-    Ok(if found.is_undefined() { Data::from(()) } else { found })
+    let result = follow(value.clone(), &steps(path)?)?;
+    Ok(if result.is_undefined() { Data::from(()) } else { result })
 }
 
 enum PathStep {
@@ -133,14 +133,14 @@ fn follow(mut value: Data, steps: &[PathStep]) -> Result<Data, Error> {
                 if !is_list(&value) {
                     return Ok(Data::UNDEFINED);
                 }
-                let mut found = Vec::new();
+                let mut items = Vec::new();
                 for item in value.try_iter()?.checked() {
                     let item = follow(item?, &steps[place + 1..])?;
                     if !item.is_undefined() && !item.is_none() {
-                        found.push(item);
+                        items.push(item);
                     }
                 }
-                return Ok(Data::from(found));
+                return Ok(Data::from(items));
             }
         }
     }

@@ -126,10 +126,10 @@ fn replace(
     let (value, old, new) = (text(value)?, text(old)?, text(new)?);
     // As in Python, a negative count means no limit.
     let limit = count.and_then(|count| usize::try_from(count).ok());
-    let found = value.matches(&*old).take(limit.unwrap_or(usize::MAX)).count();
-    let growth = found.checked_mul(new.len());
+    let matches = value.matches(&*old).take(limit.unwrap_or(usize::MAX)).count();
+    let growth = matches.checked_mul(new.len());
     check_text(growth.and_then(|growth| growth.checked_add(value.len())))?;
-    Ok(value.replacen(&*old, &new, found))
+    Ok(value.replacen(&*old, &new, matches))
 }
 
 fn split(
@@ -161,21 +161,21 @@ fn split(
 
 /// Splits text at runs of whitespace. The last part contains the remaining text.
 fn words(mut rest: &str, parts: usize) -> Result<Vec<String>, Error> {
-    let mut found = Vec::new();
+    let mut list = Vec::new();
     while !rest.is_empty() {
-        check_items(Some(found.len() + 1))?;
-        if found.len() + 1 == parts {
-            found.push(rest.trim_end().to_owned());
+        check_items(Some(list.len() + 1))?;
+        if list.len() + 1 == parts {
+            list.push(rest.trim_end().to_owned());
             break;
         }
         let (word, after) = match rest.split_once(char::is_whitespace) {
             Some((word, after)) => (word, after.trim_start()),
             None => (rest, ""),
         };
-        found.push(word.to_owned());
+        list.push(word.to_owned());
         rest = after;
     }
-    Ok(found)
+    Ok(list)
 }
 
 fn join(
@@ -249,12 +249,12 @@ fn truncate(
     if value.chars().count() <= length.saturating_add(leeway) {
         return Ok(value.into_owned());
     }
-    let kept = length.saturating_sub(end.chars().count());
-    let mut kept: String = value.chars().take(kept).collect();
-    if !killwords && let Some(space) = kept.rfind(' ') {
-        kept.truncate(space);
+    let length = length.saturating_sub(end.chars().count());
+    let mut truncated: String = value.chars().take(length).collect();
+    if !killwords && let Some(space) = truncated.rfind(' ') {
+        truncated.truncate(space);
     }
-    Ok(kept + &end)
+    Ok(truncated + &end)
 }
 
 /// Applies printf-style formatting, `'%s: %d' | format(a, b)`, with bounded widths.

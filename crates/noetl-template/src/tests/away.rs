@@ -40,7 +40,7 @@ fn seqs(scope: &Scope) -> Vec<u64> {
 }
 
 #[test]
-fn one_rendering_notes_all_it_touches_and_nothing_else() {
+fn one_rendering_requests_all_values_it_reads_and_no_others() {
     let scope = Scope {
         ctx: names(vec![("a", event(1, Some("a"))), ("unused", event(2, Some("u")))]),
         results: names(vec![("r", event(3, None)), ("s", event(4, None))]),
@@ -52,7 +52,7 @@ fn one_rendering_notes_all_it_touches_and_nothing_else() {
 }
 
 #[test]
-fn a_whole_scope_loads_only_values_that_are_read() {
+fn rendering_a_scope_loads_its_values_and_counting_them_does_not() {
     let ctx = names(vec![("a", event(1, Some("a"))), ("b", event(2, Some("b")))]);
     let scope = |ctx: &Arc<Names>| Scope { ctx: ctx.clone(), ..Scope::default() };
     let keys = scope(&ctx);
@@ -81,7 +81,7 @@ fn loaded_values_behave_like_inline_values() {
 }
 
 #[test]
-fn fields_of_a_blob_are_known_without_reading_it() {
+fn fields_of_a_blob_are_available_without_loading_it() {
     let output = StepOutput {
         data: blob(json!({"rows": 7, "data": 1})),
         failure: None,
@@ -114,7 +114,7 @@ fn an_unreadable_value_is_an_error_and_not_requested_again() {
 }
 
 #[test]
-fn a_template_lists_the_names_it_mentions() {
+fn a_template_lists_the_names_in_its_text() {
     let template = Template::parse(
         "{% set own = 1 %}{{ own }}{{ ctx.a.b }}{{ ctx[own] }}{{ steps['p/q'].x }}{{ big | length }}",
     );
@@ -130,7 +130,7 @@ fn a_template_lists_the_names_it_mentions() {
     assert_eq!(render_in(&scope(json!({})), "{{ ctx['a'] }}"), json!(null));
 }
 
-/// A write of a value, large or small, at a path.
+/// Generates writes of large and small values at paths.
 fn writes() -> impl Strategy<Value = Vec<(Vec<&'static str>, Value, bool)>> {
     let path = prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 0..4);
     let value = prop_oneof![
@@ -142,23 +142,22 @@ fn writes() -> impl Strategy<Value = Vec<(Vec<&'static str>, Value, bool)>> {
 }
 
 proptest! {
-    /// Whichever writes are away, their sum is the value that writing them in memory gives, with
-    /// its keys in the same order.
+    /// Deferred and inline writes give the same value, with its keys in the same order.
     #[test]
     fn deferred_and_inline_writes_lead_to_the_same_value(writes in writes()) {
-        let (mut held, mut mixed) = (ValueSlot::default(), ValueSlot::default());
+        let (mut inline, mut mixed) = (ValueSlot::default(), ValueSlot::default());
         let mut loaded = LoadedValues::default();
         for (index, (path, value, away)) in writes.iter().enumerate() {
             let seq = Seq(u64::try_from(index).unwrap());
             let data = from_json(value);
             loaded.insert_event(seq, [(None, data.clone())]);
-            held = held.written(path, ValueSource::Held(data.clone()));
+            inline = inline.written(path, ValueSource::Held(data.clone()));
             let source = ValueSource::Event { seq, key: None, bytes: 1 };
             mixed = mixed.written(path, if *away { source } else { ValueSource::Held(data) });
         }
-        let ValueSlot::Held(expected) = &held else { panic!("nothing was away") };
-        let found = ValueLoader::new(Arc::new(loaded)).data(&mixed);
-        prop_assert_eq!(exact_json(&found).to_string(), exact_json(expected).to_string());
+        let ValueSlot::Held(expected) = &inline else { panic!("nothing was away") };
+        let actual = ValueLoader::new(Arc::new(loaded)).data(&mixed);
+        prop_assert_eq!(exact_json(&actual).to_string(), exact_json(expected).to_string());
         if let ValueSlot::Away(away) = &mixed {
             // One per path that can be written, and the value that was there before.
             prop_assert!(away.parts.len() <= 1 + 3 + 9 + 27);

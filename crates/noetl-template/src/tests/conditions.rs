@@ -16,7 +16,7 @@ fn a_condition_needs_no_braces() {
 }
 
 #[test]
-fn a_constant_condition_is_known_at_once() {
+fn a_constant_condition_is_evaluated_at_parse_time() {
     for (source, expected) in [("true", true), ("{{ false }}", false), ("0", false), (" ", false)] {
         let guard = Guard::parse(source).unwrap();
         assert!(matches!(guard, Guard::Constant(answer) if answer == expected), "{source}");
@@ -24,7 +24,7 @@ fn a_constant_condition_is_known_at_once() {
 }
 
 #[test]
-fn several_expressions_are_judged_as_text() {
+fn several_expressions_are_evaluated_as_text() {
     let workload = json!({"a": false, "b": false});
     assert!(holds(workload.clone(), "{{ a }} and {{ b }}"));
     assert!(!holds(workload.clone(), "{% if a %}yes{% endif %}"));
@@ -32,7 +32,7 @@ fn several_expressions_are_judged_as_text() {
 }
 
 #[test]
-fn empty_values_zero_and_texts_of_false_are_false() {
+fn empty_values_zero_and_spellings_of_false_are_false() {
     for value in [
         json!(false),
         json!(0),
@@ -67,7 +67,7 @@ fn empty_values_zero_and_texts_of_false_are_false() {
 }
 
 #[test]
-fn every_name_of_an_event_is_the_same() {
+fn every_alias_of_an_event_name_matches() {
     let done = Scope { event: Some("step.done"), ..Scope::default() };
     let failed = Scope { event: Some("step.failed"), ..Scope::default() };
     for source in [
@@ -83,7 +83,7 @@ fn every_name_of_an_event_is_the_same() {
 }
 
 #[test]
-fn a_condition_that_cannot_be_decided_is_an_error() {
+fn a_condition_that_fails_to_evaluate_is_an_error() {
     let guard = Guard::parse("ctx.n > 3").unwrap();
     let error = guard.holds(&scope(json!({"n": "4"}))).unwrap_err();
     assert_eq!(error.to_string(), "cannot order \"4\" (string) and 3 (number) in `ctx.n > 3`");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn defaults_replace_the_missing_and_on_request_the_false() {
+fn default_replaces_missing_values_and_optionally_false_ones() {
     check("missing | default", json!(""));
     check("missing | default(0) | int", json!(0));
     check("missing | default(none)", json!(null));
@@ -19,7 +19,7 @@ fn defaults_replace_the_missing_and_on_request_the_false() {
 }
 
 #[test]
-fn numbers_are_read_leniently() {
+fn numbers_are_parsed_leniently() {
     check(
         "['5', ' 5 ', '5.9', 'abc', '', none, missing, 5.9, true] | map('int') | list",
         json!([5, 5, 5, 0, 0, 0, 0, 5, 1]),
@@ -54,7 +54,7 @@ fn text_filters_take_any_value() {
 }
 
 #[test]
-fn lists_and_maps_are_taken_apart() {
+fn list_and_map_filters_match_jinja() {
     check("[[], none, missing, 'äb', {'a': 1}] | map('length') | list", json!([0, 0, 0, 2, 1]));
     check("[[] | first, [] | last, [1, 2] | first, 'ab' | last]", json!([null, null, 1, "b"]));
     check("{'b': 1, 'a': 2} | items", json!([["b", 1], ["a", 2]]));
@@ -87,7 +87,7 @@ fn json_text_is_compact_ordered_and_unescaped() {
 }
 
 #[test]
-fn encodings_and_hashes_are_the_usual_ones() {
+fn encodings_and_hashes_match_known_values() {
     check("'häh' | b64encode", json!("aMOkaA=="));
     check("'aMOkaA==' | b64decode", json!("häh"));
     check("'a b&c/ü' | urlencode", json!("a%20b%26c/%C3%BC"));
@@ -111,7 +111,7 @@ fn encodings_and_hashes_are_the_usual_ones() {
 }
 
 #[test]
-fn patterns_search_and_replace() {
+fn regular_expressions_search_and_replace() {
     check("'abc' | regex_match('b')", json!(false));
     check("'abc' | regex_match('a.')", json!(true));
     check("'abc' | regex_search('B', ignorecase=true)", json!(true));

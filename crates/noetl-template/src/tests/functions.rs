@@ -4,7 +4,7 @@ use super::super::Entropy;
 use super::*;
 
 #[test]
-fn functions_have_their_python_meaning() {
+fn functions_behave_as_in_python() {
     check("range(3)", json!([0, 1, 2]));
     check("range(5, 0, -2)", json!([5, 3, 1]));
     check("range(0)", json!([]));
@@ -31,7 +31,7 @@ fn now_is_the_time_of_the_scope() {
 }
 
 #[test]
-fn uuid4_is_repeatable_valid_and_never_the_same_twice() {
+fn uuid4_is_reproducible_valid_and_unique() {
     let scope = |seed| Scope { entropy: Entropy::new(seed), ..Scope::default() };
     let value = json!(["{{ uuid4() }}", "{{ uuid4() }}", "{{ [uuid4(), uuid4()] }}"]);
     let template = super::super::ValueTemplate::compile(value).unwrap();
@@ -48,7 +48,7 @@ fn uuid4_is_repeatable_valid_and_never_the_same_twice() {
 }
 
 #[test]
-fn methods_are_there_for_text_lists_and_maps() {
+fn text_lists_and_maps_have_methods() {
     check("'aB'.upper() ~ 'aB'.lower()", json!("ABab"));
     check("' a '.strip()", json!("a"));
     check("'xaxx'.lstrip('x') ~ 'xaxx'.rstrip('x')", json!("axxxa"));
@@ -68,7 +68,7 @@ fn methods_are_there_for_text_lists_and_maps() {
 }
 
 #[test]
-fn values_cannot_be_changed() {
+fn values_are_immutable() {
     let message = error_of(json!({"xs": [1]}), "{{ xs.append(2) }}");
     assert!(message.starts_with("values are immutable: .append() cannot change [1]"), "{message}");
     let message = error_of(json!({"xs": [1]}), "{{ xs.nosuch() }}");
@@ -78,7 +78,7 @@ fn values_cannot_be_changed() {
 }
 
 #[test]
-fn tests_answer_for_types_and_comparisons() {
+fn tests_check_types_and_comparisons() {
     check("1 is number and 'a' is string and true is boolean", json!(true));
     check("{} is mapping and [] is sequence and 'a' is iterable", json!(true));
     check("2 is even and 3 is odd and 6 is divisibleby(3)", json!(true));

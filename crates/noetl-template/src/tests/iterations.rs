@@ -30,7 +30,7 @@ fn task(iter: Value) -> TaskScope {
 }
 
 #[test]
-fn an_item_has_its_place_under_every_name() {
+fn the_index_of_an_item_is_available_under_every_name() {
     let scope = Scope { iteration: Some(iteration(1, Some(3))), ..Scope::default() };
     check_in(&scope, "[user.id, iter.user.id, iter['user'].id]", json!([7, 7, 7]));
     check_in(&scope, "[_index, _total, loop_index]", json!([1, 3, 1]));
@@ -57,7 +57,7 @@ fn an_item_has_its_place_under_every_name() {
 }
 
 #[test]
-fn iterations_know_the_last_item_only_with_a_total() {
+fn the_last_item_is_marked_only_if_the_total_is_known() {
     let only = Scope { iteration: Some(iteration(0, Some(1))), ..Scope::default() };
     check_in(&only, "[iter._first, iter._last, loop.last]", json!([true, true, true]));
     let open = Scope { iteration: Some(iteration(4, None)), ..Scope::default() };
@@ -70,7 +70,7 @@ fn iterations_know_the_last_item_only_with_a_total() {
 }
 
 #[test]
-fn a_for_loop_hides_the_loop_of_the_step() {
+fn a_for_loop_shadows_the_loop_of_the_step() {
     let scope = Scope { iteration: Some(iteration(5, Some(9))), ..Scope::default() };
     let text = "{% for x in [1, 2] %}{{ loop.index }}{% endfor %}{{ loop.index }}";
     assert_eq!(render_in(&scope, text), json!("125"));
@@ -94,7 +94,7 @@ fn unqualified_names_prefer_the_iteration_then_labels_then_ctx() {
 }
 
 #[test]
-fn a_task_sees_the_tasks_before_it() {
+fn a_task_sees_the_results_of_earlier_tasks() {
     let scope = Scope {
         labels: names(json!({"pull": {"x": 1}, "shape": [1, 2]})),
         task: Some(task(json!({"n": 5}))),
@@ -111,7 +111,7 @@ fn a_task_sees_the_tasks_before_it() {
 }
 
 #[test]
-fn outside_of_iterations_iter_is_a_name_like_any_other() {
+fn iter_is_an_ordinary_name_outside_of_iterations() {
     let scope = scope(json!({"iter": {"x": 1}, "loop": {"index": "mine"}}));
     check_in(&scope, "[iter.x, loop.index]", json!([1, "mine"]));
 }

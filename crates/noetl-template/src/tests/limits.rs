@@ -10,7 +10,7 @@ fn refused(template: &str, part: &str) {
 }
 
 #[test]
-fn large_texts_are_refused_before_they_are_built() {
+fn large_texts_are_rejected_before_they_are_built() {
     let limit = "bytes of output";
     refused("{{ 'a' * 10**9 }}", limit);
     refused("{{ 'a' * 10**15 }}", limit);
@@ -30,7 +30,7 @@ fn large_texts_are_refused_before_they_are_built() {
 }
 
 #[test]
-fn large_lists_are_refused_before_they_are_built() {
+fn large_lists_are_rejected_before_they_are_built() {
     let limit = "limit of 100000 items";
     refused("{{ range(10**9) }}", limit);
     refused("{{ [0] * 10**9 }}", limit);
@@ -42,7 +42,7 @@ fn large_lists_are_refused_before_they_are_built() {
 }
 
 #[test]
-fn long_work_is_refused() {
+fn work_beyond_the_operation_limit_is_rejected() {
     let limit = "limit of 1000000 operations";
     refused("{{ range(99999) | select('in', range(99999)) | list }}", limit);
     refused("{{ (['a' * 10**7] * 99999) | sort }}", limit);
@@ -59,7 +59,7 @@ fn long_work_is_refused() {
 }
 
 #[test]
-fn values_that_double_when_read_are_refused() {
+fn exponentially_growing_values_are_rejected() {
     refused(
         "{% set s = namespace(x=[1]) %}{% for i in range(99) %}{% set s.x = [s.x, s.x] %}{% endfor %}{{ s.x }}",
         "operations",
@@ -70,7 +70,7 @@ fn values_that_double_when_read_are_refused() {
 }
 
 #[test]
-fn deep_values_are_refused() {
+fn deep_values_are_rejected() {
     refused(
         "{% set s = namespace(x=[]) %}{% for i in range(9999) %}{% set s.x = [s.x] %}{% endfor %}",
         "100 nested levels",
@@ -90,7 +90,7 @@ fn deep_values_are_refused() {
 }
 
 #[test]
-fn deep_texts_are_refused_without_overflowing_the_stack() {
+fn deep_templates_are_rejected_without_overflowing_the_stack() {
     for source in [
         format!("{{{{ {}x{} }}}}", "(".repeat(9999), ")".repeat(9999)),
         format!("{{{{ {}x }}}}", "not ".repeat(9999)),
@@ -109,7 +109,7 @@ fn deep_texts_are_refused_without_overflowing_the_stack() {
 }
 
 #[test]
-fn texts_near_the_nesting_limit_fit_half_a_thread_stack() {
+fn templates_near_the_nesting_limit_fit_half_a_thread_stack() {
     let work = || {
         for source in [
             format!("{{{{ {}x }}}}", "not ".repeat(1400)),
@@ -134,7 +134,7 @@ fn texts_near_the_nesting_limit_fit_half_a_thread_stack() {
 }
 
 #[test]
-fn ordinary_work_is_far_from_the_limits() {
+fn ordinary_templates_stay_far_below_the_limits() {
     let rendered = render(
         json!({"rows": (0..5000).collect::<Vec<_>>()}),
         "{% for r in rows %}{{ r * 2 }},{% endfor %}",

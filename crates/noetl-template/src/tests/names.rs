@@ -61,7 +61,7 @@ fn ctx_falls_back_to_the_workload_but_not_to_results() {
 }
 
 #[test]
-fn a_result_answers_for_its_envelope() {
+fn a_result_exposes_the_keys_of_its_envelope() {
     let scope = Scope {
         results: names(json!({
             "a": {"x": 1},
@@ -89,7 +89,7 @@ fn a_result_answers_for_its_envelope() {
 }
 
 #[test]
-fn a_response_answers_for_its_body() {
+fn a_response_exposes_the_fields_of_its_body() {
     let scope = Scope { results: names(json!({"fetch": response()})), ..Scope::default() };
     check_in(&scope, "fetch.data.meta.next", json!(2));
     check_in(&scope, "fetch.meta.next", json!(2));
@@ -159,7 +159,7 @@ fn result_is_the_previous_step_in_a_tool_input() {
 }
 
 #[test]
-fn identity_names_are_text_and_always_there() {
+fn identity_names_are_text_and_always_defined() {
     let scope = Scope {
         identity: ExecutionIdentity {
             execution: ExecutionId::new(9_007_199_254_740_993),
@@ -194,7 +194,7 @@ fn payload_spec_step_and_env_come_from_the_scope_alone() {
 }
 
 #[test]
-fn a_key_comes_before_a_method() {
+fn a_key_takes_precedence_over_a_method() {
     let scope =
         Scope { results: names(json!({"start": {"items": [1], "get": "g"}})), ..Scope::default() };
     check_in(&scope, "start.items", json!([1]));
@@ -203,10 +203,10 @@ fn a_key_comes_before_a_method() {
 }
 
 #[test]
-fn referenced_names_are_known_without_rendering() {
+fn referenced_names_are_listed_without_rendering() {
     let template = "{% for x in rows %}{{ x.a }}{{ loop.index }}{{ ctx[key] }}{% endfor %}\
                     {% set y = start.id %}{{ y | default(workload.z) }}{{ now() }}{{ token() }}";
     let template = Template::parse(template).unwrap();
-    let found: Vec<_> = template.names().into_iter().collect();
-    assert_eq!(found, ["ctx", "key", "rows", "start", "token", "workload"]);
+    let names: Vec<_> = template.names().into_iter().collect();
+    assert_eq!(names, ["ctx", "key", "rows", "start", "token", "workload"]);
 }

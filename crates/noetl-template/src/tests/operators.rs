@@ -19,7 +19,7 @@ fn numbers_are_computed_as_in_python() {
 }
 
 #[test]
-fn text_and_lists_are_joined() {
+fn text_and_lists_are_concatenated() {
     check("'a' + 'b'", json!("ab"));
     check("'a' ~ 1 ~ true ~ none ~ [1]", json!("a1true[1]"));
     check("[1] + [2]", json!([1, 2]));
@@ -110,7 +110,7 @@ fn equality_across_types_is_false() {
 }
 
 #[test]
-fn membership_looks_into_lists_maps_and_text() {
+fn membership_tests_search_lists_maps_and_text() {
     check("2 in [1, 2]", json!(true));
     check("'2' in [1, 2]", json!(false));
     check("'a' in {'a': none}", json!(true));
@@ -119,7 +119,7 @@ fn membership_looks_into_lists_maps_and_text() {
 }
 
 #[test]
-fn logic_keeps_the_deciding_value() {
+fn logical_operators_return_the_deciding_operand() {
     check("missing or 'x'", json!("x"));
     check("0 and 1/0", json!(0));
     check("not []", json!(true));
@@ -128,7 +128,7 @@ fn logic_keeps_the_deciding_value() {
 }
 
 #[test]
-fn slices_and_places_count_from_both_ends() {
+fn slices_and_indexes_count_from_both_ends() {
     check("[1, 2, 3][-1]", json!(3));
     check("[1, 2, 3][5]", json!(null));
     check("[1, 2, 3, 4][1:3]", json!([2, 3]));

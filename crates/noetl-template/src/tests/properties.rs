@@ -198,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn text_without_marks_is_itself(text in "[^{]*") {
+    fn text_without_template_delimiters_is_unchanged(text in "[^{]*") {
         let value = ValueTemplate::compile(json!(text)).unwrap();
         prop_assert!(value.is_literal());
         prop_assert_eq!(value.render(&world()).unwrap(), json!(text));

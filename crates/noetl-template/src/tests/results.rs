@@ -1,4 +1,4 @@
-//! What results answer to beyond their own keys.
+//! Tests of the keys that results have in addition to their own.
 
 use noetl_model::event::BlobRef;
 use noetl_model::{ExecutionId, Failure, FailureKind};
@@ -57,7 +57,7 @@ fn a_loop_result_is_a_map_and_the_list_of_item_results() {
 }
 
 #[test]
-fn a_result_is_found_by_the_label_of_the_only_task_that_ran() {
+fn a_result_is_available_under_the_label_of_the_only_task_that_ran() {
     let tasks = Arc::new([("p".into(), "first".into())].into());
     let of = |value: Value| Scope { tasks: Arc::clone(&tasks), ..results(json!({ "p": value })) };
     let scope = of(json!({"n": 1}));
@@ -92,7 +92,7 @@ fn an_sql_result_is_a_map_and_the_list_of_its_rows() {
 }
 
 #[test]
-fn a_map_that_only_resembles_one_stays_a_map() {
+fn a_map_that_only_resembles_a_result_stays_a_map() {
     let alike = json!({
         "few": {"results": [1], "errors": []},
         "more": {"results": [1], "errors": [], "stats": {"total": 1}, "mine": 1},
@@ -117,7 +117,7 @@ fn a_pipelines_result_has_its_labels_under_results() {
 }
 
 #[test]
-fn a_value_beside_the_log_has_a_reference_and_is_not_read_for_it() {
+fn the_reference_of_a_blob_is_available_without_loading_it() {
     let away = |bytes| {
         let reference =
             BlobRef { digest: "d1".into(), bytes, media_type: "application/json".into() };
@@ -152,7 +152,7 @@ fn a_value_beside_the_log_has_a_reference_and_is_not_read_for_it() {
 }
 
 #[test]
-fn a_reference_leads_back_to_its_content() {
+fn a_reference_resolves_to_its_content() {
     let blob = BlobRef {
         digest: "0a".repeat(32).into(),
         bytes: 70_000,
@@ -205,7 +205,7 @@ fn rules_see_the_envelope_before_the_data() {
 }
 
 #[test]
-fn an_error_has_the_keys_policies_match_on() {
+fn an_error_has_the_keys_that_policies_match() {
     let http = failed(true, json!({"http": {"status": 429, "headers": {}}, "retry_after": 7}));
     check_in(
         &http,

@@ -7,7 +7,7 @@ fn check_text(template: &str, expected: &str) {
 }
 
 #[test]
-fn loops_know_where_they_are() {
+fn loop_variables_give_the_index_of_the_item() {
     check_text(
         "{% for r in rows %}{{ loop.index }}/{{ loop.length }}={{ r.n }}{{ ',' if not loop.last }}{% endfor %}",
         "1/3=1,2/3=2,3/3=3",
@@ -28,7 +28,7 @@ fn loops_know_where_they_are() {
 }
 
 #[test]
-fn a_name_set_in_a_loop_ends_with_it() {
+fn a_name_set_in_a_loop_is_local_to_the_loop() {
     check_text("{% set n = 0 %}{% for r in rows %}{% set n = r.n %}{% endfor %}{{ n }}", "0");
     check_text(
         "{% set s = namespace(n=0) %}{% for r in rows %}{% set s.n = s.n + r.n %}{% endfor %}{{ s.n }}",
@@ -46,18 +46,18 @@ fn blocks_bind_capture_and_filter() {
 }
 
 #[test]
-fn a_local_name_hides_a_scope() {
+fn a_local_name_shadows_a_scope() {
     check_text("{% set ctx = {'rows': 1} %}{{ ctx.rows }}", "1");
 }
 
 #[test]
-fn only_a_namespace_can_be_changed() {
+fn only_a_namespace_is_mutable() {
     let message = error_of(json!({"m": {}}), "{% set m.x = 1 %}");
     assert_eq!(message, "cannot set m.x: only a namespace() can be changed");
 }
 
 #[test]
-fn sql_text_is_built_safely() {
+fn sql_filters_escape_values() {
     let template = "INSERT INTO t VALUES ({{ name | sql }}, {{ n | sql }}, {{ none | sql }})";
     let rendered = render(json!({"name": "O'Hara", "n": 5}), template);
     assert_eq!(rendered, json!("INSERT INTO t VALUES ('O''Hara', 5, NULL)"));

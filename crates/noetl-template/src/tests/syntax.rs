@@ -8,7 +8,7 @@ fn mistake(source: &str, line: usize, column: usize, part: &str) {
 }
 
 #[test]
-fn a_mistake_has_a_place() {
+fn a_syntax_error_has_a_position() {
     mistake("{{ a b }}", 1, 6, "unexpected");
     mistake("one\ntwö {{ a | nosuch }}", 2, 12, "unknown filter `nosuch`");
     mistake("{{ x is nosuch }}", 1, 9, "unknown test `nosuch`");
@@ -23,7 +23,7 @@ fn an_unknown_filter_gets_a_suggestion() {
 }
 
 #[test]
-fn a_condition_counts_from_the_start_of_its_text() {
+fn positions_in_a_condition_count_from_the_start_of_its_text() {
     let error = Guard::parse("\n  a ==\n").unwrap_err();
     assert_eq!((error.line, error.column), (2, 5));
     let error = Guard::parse("  {{ a | nosuch }}").unwrap_err();

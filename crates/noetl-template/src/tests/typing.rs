@@ -52,7 +52,7 @@ fn anything_but_a_sole_expression_is_text() {
 }
 
 #[test]
-fn a_literal_is_never_touched() {
+fn a_literal_is_never_changed() {
     for literal in ["00042", "null", "None", "a } b", "line\n"] {
         assert_eq!(render(json!({}), literal), json!(literal));
     }
@@ -82,7 +82,7 @@ fn a_newline_after_a_sole_expression_is_not_text() {
 }
 
 #[test]
-fn null_is_defined_and_none_and_the_missing_is_neither() {
+fn null_is_defined_and_none_and_a_missing_name_is_neither() {
     let workload = json!({"x": null});
     for (template, expected) in [
         ("{{ x is none }}", true),
@@ -116,7 +116,7 @@ fn a_value_without_templates_is_literal() {
 }
 
 #[test]
-fn json_survives_the_round_trip() {
+fn json_survives_a_round_trip() {
     let value = json!({"z": [1, -1, 1.5, u64::MAX, "t", null, true], "a": {"n": {}}});
     assert_eq!(super::super::to_json(&from_json(&value)).unwrap(), value);
     let copied = super::super::to_json(&from_json_owned(value.clone())).unwrap();

@@ -63,8 +63,8 @@ pub(super) async fn perform(
 }
 
 fn render_context(server: &ControlPlane, command: &Command, id: &Value) -> Context {
-    let given = command.context.get("render_context").and_then(Value::as_object);
-    let mut names: Map<String, Value> = given.cloned().unwrap_or_default();
+    let context = command.context.get("render_context").and_then(Value::as_object);
+    let mut names: Map<String, Value> = context.cloned().unwrap_or_default();
     let all = Value::Object(names.clone());
     if !names.contains_key("ctx") {
         names.entry("workload").or_insert_with(|| all.clone());

@@ -79,14 +79,17 @@ impl Fixture {
         let name = format!("schema {}, commit {}", self.contents.schema, self.contents.commit);
         let recorded = &self.contents.executions;
         let events: u64 = recorded.iter().map(|execution| execution.events).sum();
-        let (count, found) = verified(&*store, &name).await;
-        assert_eq!((count, found), (recorded.len(), events), "{name}");
+        let (count, verified_events) = verified(&*store, &name).await;
+        assert_eq!((count, verified_events), (recorded.len(), events), "{name}");
         for execution in recorded {
             execution.check(&*store, &name).await;
         }
         self.resume(store.clone(), &name).await;
-        let (count, found) = verified(&*store, &name).await;
-        assert!(count == recorded.len() && found >= events, "{name}: {count} with {found} events");
+        let (count, verified_events) = verified(&*store, &name).await;
+        assert!(
+            count == recorded.len() && verified_events >= events,
+            "{name}: {count} with {verified_events} events"
+        );
     }
 
     /// Opens a control plane that has the key, and waits until no execution is running.

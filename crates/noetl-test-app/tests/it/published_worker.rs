@@ -2,6 +2,6 @@
 
 mod claims;
 mod faults;
+mod fixture;
 mod leases;
 mod portable;
-mod stage;

@@ -40,7 +40,7 @@ fn every_simulation_finishes_without_a_violation() {
 
 /// Seeds that showed a defect once.
 #[test]
-fn seeds_that_failed_once_finish_without_a_violation() {
+fn previously_failed_seeds_finish_without_a_violation() {
     // A timer fired during a repeated start, and was lost.
     let output = sim(&["one", "--seed", "5092"]);
     assert!(output.status.success(), "{}", stdout(&output));
@@ -73,7 +73,7 @@ fn a_seed_repeats_exactly() {
 }
 
 #[test]
-fn a_limit_of_no_faults_is_respected() {
+fn a_fault_limit_of_zero_is_respected() {
     let output = sim(&["one", "--seed", "3", "--faults", "0"]);
     assert!(output.status.success(), "{}", stdout(&output));
     assert!(stdout(&output).contains("\"faults\":{}"), "{}", stdout(&output));
@@ -112,23 +112,23 @@ macro_rules! defects {
 
 defects! {
     within FOUND_WITHIN;
-    a_dropped_timer_is_found: DueDropped;
-    a_forgotten_dedup_key_is_found: KeyForgotten;
-    an_acknowledged_commit_that_is_lost_is_found: CommitLost;
-    a_hidden_conflict_is_found: ConflictHidden;
-    a_lost_completion_is_found: EndLost;
-    events_written_twice_are_found: EventsTwice;
-    a_command_that_is_never_claimed_is_found: CommandHidden;
-    a_lease_that_never_expires_is_found: LeaseEternal;
-    a_dead_process_counted_as_alive_is_found: DeadAlive;
-    a_timer_that_fires_early_is_found: TimerEarly;
-    a_row_that_differs_from_its_log_is_found: RowWrong;
+    a_dropped_timer_is_detected: DueDropped;
+    a_lost_dedup_key_is_detected: KeyForgotten;
+    a_lost_acknowledged_commit_is_detected: CommitLost;
+    a_hidden_conflict_is_detected: ConflictHidden;
+    a_lost_completion_is_detected: EndLost;
+    duplicate_events_are_detected: EventsTwice;
+    a_command_that_is_never_claimed_is_detected: CommandHidden;
+    a_lease_that_never_expires_is_detected: LeaseEternal;
+    a_dead_process_counted_as_alive_is_detected: DeadAlive;
+    a_timer_that_fires_early_is_detected: TimerEarly;
+    a_row_that_differs_from_its_log_is_detected: RowWrong;
 }
 
 defects! {
     within FOUND_ON_STREAM_WITHIN;
-    an_event_that_the_stream_drops_is_found: StreamDropped;
-    an_event_that_the_stream_stores_twice_is_found: StreamDoubled;
-    events_that_the_stream_reorders_are_found: StreamReordered;
-    a_stream_that_is_emptied_without_a_fault_is_found: StreamWiped;
+    an_event_dropped_by_the_stream_is_detected: StreamDropped;
+    an_event_duplicated_by_the_stream_is_detected: StreamDoubled;
+    events_reordered_by_the_stream_are_detected: StreamReordered;
+    a_stream_emptied_without_a_fault_is_detected: StreamWiped;
 }

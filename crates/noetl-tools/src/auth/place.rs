@@ -22,7 +22,7 @@ const CONNECTION: [&str; 6] = ["connection", "connection_string", "dsn", "url", 
 pub(super) fn postgres(config: &mut Map, credential: &ToolCredential) {
     // Parts of the credential must not change a complete address of the step. Only the user and
     // password are added, as defaults.
-    let has_own = given(config, "connection");
+    let has_own = is_set(config, "connection");
     for (setting, fields) in POSTGRES {
         if has_own && !matches!(setting, "user" | "password") {
             continue;
@@ -50,7 +50,7 @@ pub(super) fn nats(config: &mut Map, credential: &ToolCredential) {
         ("creds", &["creds", "credentials"]),
         ("nkey", &["nkey", "seed"]),
     ];
-    if !given(config, "url") && !given(config, "servers") {
+    if !is_set(config, "url") && !is_set(config, "servers") {
         let address = field(credential, &["url", "servers", "nats_url"]);
         let host = field(credential, &["host", "nats_host"]).map(|host| plain(&host));
         let port = field(credential, &["port", "nats_port"]).map(|port| plain(&port));
@@ -70,7 +70,7 @@ pub(super) fn nats(config: &mut Map, credential: &ToolCredential) {
 }
 
 pub(super) fn file(config: &mut Map, credential: &ToolCredential) {
-    if given(config, "db_path") || given(config, "database") {
+    if is_set(config, "db_path") || is_set(config, "database") {
         return;
     }
     if let Some(path) = field(credential, &["db_path", "database", "path"]) {
@@ -142,19 +142,19 @@ fn header(config: &mut Map, name: &str, text: String) -> Result<(), Failure> {
     }
 }
 
-fn given(config: &Map, key: &str) -> bool {
+fn is_set(config: &Map, key: &str) -> bool {
     config.get(key).is_some_and(|value| !value.is_null())
 }
 
 fn fill(config: &mut Map, key: &str, value: Value) {
-    if !given(config, key) {
+    if !is_set(config, key) {
         config.insert(key.to_owned(), value);
     }
 }
 
 fn field(credential: &ToolCredential, names: &[&str]) -> Option<Value> {
-    let found = names.iter().find_map(|name| credential.data.get(*name));
-    found.filter(|value| !value.is_null() && *value != "").cloned()
+    let first = names.iter().find_map(|name| credential.data.get(*name));
+    first.filter(|value| !value.is_null() && *value != "").cloned()
 }
 
 fn required(credential: &ToolCredential, names: &[&str]) -> Result<String, Failure> {

@@ -13,15 +13,15 @@ fn check(tool: &str, own: Value, kind: &str, data: Value, expected: Result<Value
     let mut config = map(own);
     let credential = ToolCredential { name: "c".into(), kind: kind.into(), data: map(data) };
     let done = inject(tool, &mut config, &credential);
-    let found = match &done {
+    let actual = match &done {
         Ok(()) => Ok(Value::Object(config)),
         Err(failure) => Err(failure.message.as_str()),
     };
-    assert_eq!(found, expected);
+    assert_eq!(actual, expected);
 }
 
 #[test]
-fn a_database_gets_its_address_and_own_settings_win() {
+fn a_credential_fills_missing_database_settings() {
     let stored = json!({
         "db_host": "h", "db_port": "5433", "db_user": "u", "db_password": "p", "db_name": "d",
     });
@@ -69,7 +69,7 @@ fn a_database_gets_its_address_and_own_settings_win() {
 }
 
 #[test]
-fn a_request_gets_a_header_or_a_parameter() {
+fn a_credential_becomes_a_header_or_a_query_parameter() {
     check(
         "http",
         json!({"url": "u"}),
@@ -108,7 +108,7 @@ fn a_request_gets_a_header_or_a_parameter() {
 }
 
 #[test]
-fn fields_of_the_wrong_type_are_named() {
+fn errors_name_fields_of_the_wrong_type() {
     check(
         "postgres",
         json!({}),
@@ -145,6 +145,6 @@ fn fields_of_the_wrong_type_are_named() {
 fn a_credential_prints_no_secret() {
     let data = map(json!({"password": "hunter2"}));
     let credential = ToolCredential { name: "c".into(), kind: "postgres".into(), data };
-    let said = format!("{credential:?}");
-    assert!(said.contains("password") && !said.contains("hunter2"), "{said}");
+    let debug = format!("{credential:?}");
+    assert!(debug.contains("password") && !debug.contains("hunter2"), "{debug}");
 }

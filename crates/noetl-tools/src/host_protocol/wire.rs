@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_too_long_is_refused() {
+    fn an_oversized_message_is_rejected() {
         assert!(body_len([0xff; 4]).is_err());
         assert!(body_len([0, 0, 1, 0]).is_ok());
     }

@@ -146,8 +146,8 @@ fn add_trace(headers: &mut HeaderMap, trace: &TraceContext) {
     if let Ok(value) = HeaderValue::try_from(trace.parent()) {
         headers.insert(parent, value);
         // A `tracestate` has no meaning without its `traceparent`.
-        let given = trace.trace.state.as_deref().map(HeaderValue::try_from);
-        match given {
+        let trace_state = trace.trace.state.as_deref().map(HeaderValue::try_from);
+        match trace_state {
             Some(Ok(value)) => headers.insert(state, value),
             _ => headers.remove(state),
         };
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_repeat_and_nulls_vanish() {
+    fn lists_repeat_their_parameter_and_nulls_are_omitted() {
         let params = json!({"a": [1, "zwei"], "b": null, "c": true, "d": {"e": 1}});
         assert_eq!(
             query("http://x/y?z=0", params),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_named_unless_the_step_names_one() {
+    fn the_trace_header_is_sent_unless_the_step_sets_it() {
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let trace = TraceContext::read(parent, Some("a=b")).unwrap().with_baggage(Some("c=d"));
         let mut headers = HeaderMap::new();

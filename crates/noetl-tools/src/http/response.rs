@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_decoded_by_type_and_looks() {
+    fn bodies_are_decoded_by_content_type_and_content() {
         let check = |content_type: &'static str, bytes: &[u8], want, expected: Value| {
             let headers = headers(&[(CONTENT_TYPE, content_type)]);
             let decoded = decode(bytes.to_vec(), &headers, want).ok().unwrap();

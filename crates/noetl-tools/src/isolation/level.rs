@@ -89,8 +89,8 @@ impl TryFrom<u8> for Level {
     type Error = String;
 
     fn try_from(number: u8) -> Result<Self, Self::Error> {
-        let found = Self::ALL.into_iter().find(|level| level.number() == number);
-        found.ok_or_else(|| format!("isolation levels are 0 to 3, not {number}"))
+        let known = Self::ALL.into_iter().find(|level| level.number() == number);
+        known.ok_or_else(|| format!("isolation levels are 0 to 3, not {number}"))
     }
 }
 

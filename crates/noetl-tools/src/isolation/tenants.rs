@@ -118,14 +118,14 @@ impl TenantUsers {
     /// The user ID is derived from a hash of the tenant's name, so it is the same after a restart
     /// unless two names collide. The tenant that comes later then gets the next free ID.
     pub(crate) fn user(&self, range: UserRange, tenant: &Tenant) -> Option<User> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(tenant.as_str());
         let start = u32::try_from(hash % u64::from(range.count)).unwrap_or_default();
         let offsets = (0..range.count)
             .map(|step| (u64::from(start) + u64::from(step)) % u64::from(range.count));
         for offset in offsets {
             let uid = range.first + u32::try_from(offset).unwrap_or_default();
-            let owner = taken.entry(uid).or_insert_with(|| tenant.clone());
+            let owner = users.entry(uid).or_insert_with(|| tenant.clone());
             if owner == tenant {
                 return Some(User { uid, gid: uid });
             }
@@ -142,18 +142,18 @@ mod tests {
     fn two_tenants_never_have_the_same_user() {
         let range: UserRange = "200000-200003".parse().expect("a range");
         let users = TenantUsers::default();
-        let mut given = std::collections::BTreeSet::new();
+        let mut uids = std::collections::BTreeSet::new();
         for name in ["a", "b", "c", "d"] {
             let user = users.user(range, &Tenant::new(name)).expect("a user");
             assert_eq!(users.user(range, &Tenant::new(name)), Some(user));
             assert!((200_000..=200_003).contains(&user.uid));
-            assert!(given.insert(user.uid), "{name} has the user of another");
+            assert!(uids.insert(user.uid), "{name} has the user of another");
         }
         assert_eq!(users.user(range, &Tenant::new("e")), None);
     }
 
     #[test]
-    fn a_tenant_has_its_own_list_or_that_of_everybody() {
+    fn a_tenant_has_its_own_list_or_the_default_one() {
         let rules: TenantRules<String> = "shell, http; acme: http; none:".parse().expect("rules");
         let of = |name: &str| rules.list_of(&Tenant::new(name)).map(<[String]>::to_vec);
         assert_eq!(of("other"), Some(vec!["shell".to_owned(), "http".to_owned()]));

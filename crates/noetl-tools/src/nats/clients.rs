@@ -60,8 +60,8 @@ impl NatsSettings {
             None | Some(Value::Null) => false,
             Some(Value::Bool(tls)) => *tls,
             Some(other) => {
-                let found = type_name(other);
-                return Err(wrong(format!("`tls` must be true or false, not {found}")));
+                let actual = type_name(other);
+                return Err(wrong(format!("`tls` must be true or false, not {actual}")));
             }
         };
         Ok(Self {
@@ -142,24 +142,28 @@ impl Clients {
     /// Returns a connected client for these settings.
     pub(super) async fn get(&self, settings: &NatsSettings) -> Result<Client, Failure> {
         let now = Instant::now();
-        if let Some(kept) = self.lock().iter_mut().find(|kept| kept.settings == *settings) {
-            kept.used = now;
-            return Ok(kept.client.clone());
+        if let Some(cached) = self.lock().iter_mut().find(|cached| cached.settings == *settings) {
+            cached.used = now;
+            return Ok(cached.client.clone());
         }
         let client = settings.connect().await?;
-        let mut kept = self.lock();
-        if kept.len() >= KEPT_MAX {
-            kept.remove(0);
+        let mut clients = self.lock();
+        if clients.len() >= KEPT_MAX {
+            clients.remove(0);
         }
-        kept.push(CachedClient { settings: settings.clone(), client: client.clone(), used: now });
-        drop(kept);
+        clients.push(CachedClient {
+            settings: settings.clone(),
+            client: client.clone(),
+            used: now,
+        });
+        drop(clients);
         self.expire_later();
         Ok(client)
     }
 
     /// Removes a client, so that the next call with these settings reconnects.
     pub(super) fn forget(&self, settings: &NatsSettings) {
-        self.lock().retain(|kept| kept.settings != *settings);
+        self.lock().retain(|cached| cached.settings != *settings);
     }
 
     /// Spawns a task that closes unused clients, until none is left.
@@ -169,9 +173,9 @@ impl Clients {
             loop {
                 tokio::time::sleep(IDLE_MAX).await;
                 let Some(clients) = clients.upgrade().map(Clients) else { return };
-                let mut kept = clients.lock();
-                kept.retain(|kept| kept.used.elapsed() < IDLE_MAX);
-                if kept.is_empty() {
+                let mut cached = clients.lock();
+                cached.retain(|client| client.used.elapsed() < IDLE_MAX);
+                if cached.is_empty() {
                     return;
                 }
             }

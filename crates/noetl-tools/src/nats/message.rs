@@ -144,8 +144,9 @@ fn wants_stream(config: &Map) -> Result<Option<bool>, Failure> {
 /// Returns the payload of a call: text unchanged, base64 decoded if `encoding` says so, and other
 /// values as JSON.
 pub(super) fn payload(call: &ToolCall) -> Result<Bytes, Failure> {
-    let found = config::first(&call.config, &PAYLOAD_KEYS);
-    let Some((key, value)) = found.or_else(|| config::first(&call.input, &PAYLOAD_KEYS)) else {
+    let configured = config::first(&call.config, &PAYLOAD_KEYS);
+    let Some((key, value)) = configured.or_else(|| config::first(&call.input, &PAYLOAD_KEYS))
+    else {
         return Ok(match call.input.is_empty() {
             true => Bytes::new(),
             false => Bytes::from(Value::Object(call.input.clone()).to_string()),
@@ -164,9 +165,9 @@ pub(super) fn payload(call: &ToolCall) -> Result<Bytes, Failure> {
 
 fn headers(config: &Map) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
-    let given = config::map(config, "headers")?.into_iter().flatten();
+    let configured = config::map(config, "headers")?.into_iter().flatten();
     let id = config.get("msg_id").map(|id| ("Nats-Msg-Id", id));
-    for (name, value) in given.map(|(name, value)| (name.as_str(), value)).chain(id) {
+    for (name, value) in configured.map(|(name, value)| (name.as_str(), value)).chain(id) {
         if value.is_null() {
             continue;
         }

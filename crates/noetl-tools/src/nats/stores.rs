@@ -164,7 +164,7 @@ pub(super) async fn object_list(
 async fn bucket_of(client: &Client, call: &ToolCall) -> Result<Store, Failure> {
     let bucket = required(call, "bucket")?;
     let context = jetstream::new(client.clone());
-    let found = match flag(call, "create_bucket")? {
+    let key_values = match flag(call, "create_bucket")? {
         false => context.get_key_value(bucket).await.map_err(|error| match error.kind() {
             KeyValueErrorKind::InvalidStoreName => not_a_bucket(bucket),
             _ => no_bucket(bucket, &error),
@@ -180,7 +180,7 @@ async fn bucket_of(client: &Client, call: &ToolCall) -> Result<Store, Failure> {
             }
         }
     };
-    Ok(found)
+    Ok(key_values)
 }
 
 async fn store_of(client: &Client, call: &ToolCall) -> Result<ObjectStore, Failure> {

@@ -149,9 +149,9 @@ struct ByteReader<'a>(&'a [u8]);
 
 impl<'a> ByteReader<'a> {
     fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
+        let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
-        Some(taken)
+        Some(bytes)
     }
 
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -228,8 +228,8 @@ fn numeric(reader: &mut ByteReader<'_>) -> Option<SqlCell> {
         digits.push(reader.i16()?);
     }
     let group = |place: i32| {
-        let found = usize::try_from(place).ok().and_then(|place| digits.get(place));
-        found.copied().unwrap_or(0)
+        let digit = usize::try_from(place).ok().and_then(|place| digits.get(place));
+        digit.copied().unwrap_or(0)
     };
     let mut text = String::new();
     if sign == NEGATIVE {
@@ -391,7 +391,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_strange(raw in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn arbitrary_bytes_do_not_panic(raw in prop::collection::vec(any::<u8>(), 0..40)) {
             for ty in [
                 Type::NUMERIC, Type::JSONB, Type::INT4_ARRAY, Type::INT4_RANGE, Type::INET,
                 Type::VARBIT, Type::TIMESTAMPTZ, Type::INTERVAL, Type::DATE, Type::UUID,

@@ -122,14 +122,14 @@ fn fitting<'a>(
 ) -> Result<Vec<&'a Value>, Failure> {
     let asked = prepared.params().len();
     if asked > values.len() {
-        let given = values.len();
+        let count = values.len();
         let named = matches!(part.params, Params::Named { .. });
         let advice = match named {
             true => "give them as a list under `params`",
             false => "give one for each of $1, $2, …",
         };
         return Err(wrong(format!(
-            "statement {}: it takes {asked} parameters, and there are {given}; {advice}",
+            "statement {}: it takes {asked} parameters, and there are {count}; {advice}",
             index + 1
         )));
     }

@@ -116,11 +116,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_have_kinds() {
+    fn sql_states_map_to_failure_kinds() {
         let check = |state: &str, kind: &str, retryable: bool| {
-            let found = kind_of(state);
-            assert_eq!(found.as_str(), kind, "{state}");
-            assert_eq!(is_retryable(state, &found), retryable, "{state}");
+            let actual = kind_of(state);
+            assert_eq!(actual.as_str(), kind, "{state}");
+            assert_eq!(is_retryable(state, &actual), retryable, "{state}");
         };
         check("40001", "db_deadlock", true);
         check("40P01", "db_deadlock", true);

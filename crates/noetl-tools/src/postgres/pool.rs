@@ -79,11 +79,11 @@ impl Pool {
 
     /// Removes an unused connection with these settings from the pool.
     fn take(&self, settings: &PostgresSettings) -> Option<Session> {
-        let mut kept = self.lock();
+        let mut connections = self.lock();
         let fits = |idle: &Idle| idle.settings == *settings && !idle.client.is_closed();
-        let found = kept.idle.iter().rposition(fits)?;
-        let kept = kept.idle.remove(found)?;
-        Some(Session::new(self, kept.settings, kept.client, kept.tls))
+        let index = connections.idle.iter().rposition(fits)?;
+        let idle = connections.idle.remove(index)?;
+        Some(Session::new(self, idle.settings, idle.client, idle.tls))
     }
 
     /// Opens a connection with these settings.
@@ -99,12 +99,12 @@ impl Pool {
     }
 
     fn put(&self, settings: PostgresSettings, client: Client, tls: Tls) {
-        let mut kept = self.lock();
-        kept.idle.push_back(Idle { settings, client, tls, since: Instant::now() });
-        if kept.idle.len() > KEPT_MAX {
-            kept.idle.pop_front();
+        let mut connections = self.lock();
+        connections.idle.push_back(Idle { settings, client, tls, since: Instant::now() });
+        if connections.idle.len() > KEPT_MAX {
+            connections.idle.pop_front();
         }
-        if !std::mem::replace(&mut kept.is_attended, true) {
+        if !std::mem::replace(&mut connections.is_attended, true) {
             tokio::spawn(attend(Arc::downgrade(&self.0)));
         }
     }
@@ -115,12 +115,14 @@ async fn attend(pool: Weak<Mutex<IdleConnections>>) {
     loop {
         let next = {
             let Some(pool) = pool.upgrade().map(Pool) else { return };
-            let mut kept = pool.lock();
-            kept.idle.retain(|idle| idle.since.elapsed() < IDLE_MAX && !idle.client.is_closed());
-            match kept.idle.front() {
+            let mut connections = pool.lock();
+            connections
+                .idle
+                .retain(|idle| idle.since.elapsed() < IDLE_MAX && !idle.client.is_closed());
+            match connections.idle.front() {
                 Some(oldest) => oldest.since + IDLE_MAX,
                 None => {
-                    kept.is_attended = false;
+                    connections.is_attended = false;
                     return;
                 }
             }

@@ -64,12 +64,12 @@ impl GatewaySessions {
                 client.query_opt(FIND, &[&token]).await.map_err(|error| unanswered(&error))?;
             row.map(|row| session(&row).map_err(|error| unanswered(&error))).transpose()
         };
-        let Ok(found) = tokio::time::timeout(TIMEOUT, asked).await else {
+        let Ok(outcome) = tokio::time::timeout(TIMEOUT, asked).await else {
             self.disconnect();
             let message = format!("the database of sessions did not respond in {TIMEOUT:?}");
             return Err(Failure::new(FailureKind::Timeout, message));
         };
-        found
+        outcome
     }
 
     /// Drops a connection that may be dead, unless another call is connecting.

@@ -108,19 +108,19 @@ fn parse(
         Some((scheme, rest)) if scheme.starts_with("postgresql+") => format!("postgresql://{rest}"),
         _ => base.to_owned(),
     };
-    let mut kept = Vec::new();
+    let mut pairs = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
             Some(("sslmode", value)) => *mode = mode.take().or(Some(value.to_owned())),
             Some(("sslrootcert", value)) => {
                 *root_cert = root_cert.take().or(Some(value.to_owned()));
             }
-            _ => kept.push(pair),
+            _ => pairs.push(pair),
         }
     }
-    let text = match kept.is_empty() {
+    let text = match pairs.is_empty() {
         true => base,
-        false => format!("{base}?{}", kept.join("&")),
+        false => format!("{base}?{}", pairs.join("&")),
     };
     // The driver's error names only keys; the text itself may contain a password.
     Config::from_str(&text)
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn own_parts_win_over_the_address() {
+    fn settings_override_parts_of_the_address() {
         let settings = read(json!({
             "connection": "postgresql+psycopg://u:p@h:5433/d?sslmode=verify-full",
             "host": "other", "port": "6000", "database": 12, "default_user": "x",
@@ -259,13 +259,13 @@ mod tests {
 
     #[test]
     fn errors_of_settings_contain_no_secrets() {
-        let said = |value| read(value).unwrap_err();
-        assert!(said(json!({})).contains("needs `auth`"));
-        assert!(said(json!({"host": "h"})).contains("`user`"));
-        assert!(said(json!({"host": "h", "user": "u", "port": 0})).contains("`port`"));
-        assert!(said(json!({"host": "h", "user": "u", "sslmode": "yes"})).contains("`sslmode`"));
-        assert!(said(json!({"host": ["h"]})).contains("`host` must be a text, not a list"));
-        let said = said(json!({"connection": "postgres://u:hunter2@h/d?nonsense=1"}));
-        assert!(said.contains("`connection`") && !said.contains("hunter2"), "{said}");
+        let failure = |value| read(value).unwrap_err();
+        assert!(failure(json!({})).contains("needs `auth`"));
+        assert!(failure(json!({"host": "h"})).contains("`user`"));
+        assert!(failure(json!({"host": "h", "user": "u", "port": 0})).contains("`port`"));
+        assert!(failure(json!({"host": "h", "user": "u", "sslmode": "yes"})).contains("`sslmode`"));
+        assert!(failure(json!({"host": ["h"]})).contains("`host` must be a text, not a list"));
+        let failure = failure(json!({"connection": "postgres://u:hunter2@h/d?nonsense=1"}));
+        assert!(failure.contains("`connection`") && !failure.contains("hunter2"), "{failure}");
     }
 }

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_match_the_calendar() {
         assert_eq!(date(0), "2000-01-01");
         assert_eq!(date(59), "2000-02-29");
         assert_eq!(date(-1), "1999-12-31");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_a_fraction_only_when_they_need_one() {
+    fn times_have_a_fraction_only_if_it_is_not_zero() {
         assert_eq!(time(0), "00:00:00");
         assert_eq!(time(86_399_000_001), "23:59:59.000001");
         assert_eq!(timestamp(-1, ""), "1999-12-31T23:59:59.999999");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_written_part_by_part() {
+    fn intervals_are_formatted_part_by_part() {
         assert_eq!(interval(0, 0, 0), "PT0S");
         assert_eq!(interval(14_706_500_000, 3, 14), "P1Y2M3DT4H5M6.5S");
         assert_eq!(interval(-500_000, 0, 0), "PT-0.5S");
@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn days_agree_with_another_calendar(days in -700_000_i32..2_900_000) {
+        fn days_match_another_calendar_library(days in -700_000_i32..2_900_000) {
             let start = jiff::civil::date(2000, 1, 1);
             let there = start.checked_add(jiff::Span::new().days(days)).unwrap();
             prop_assert_eq!(date(days), there.to_string());

@@ -69,8 +69,9 @@ fn chain(
         Some(path) => {
             let unreadable =
                 |error: &dyn std::fmt::Display| wrong(format!("`sslrootcert` '{path}': {error}"));
-            let found = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))?;
-            for certificate in found {
+            let certificates =
+                CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))?;
+            for certificate in certificates {
                 let certificate = certificate.map_err(|error| unreadable(&error))?;
                 roots.add(certificate).map_err(|error| unreadable(&error))?;
             }

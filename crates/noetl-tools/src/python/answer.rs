@@ -94,7 +94,7 @@ pub(super) fn conclude(
 
 /// Exception of the code, with the keys of `Step.failure` in `step.py`.
 #[derive(Deserialize)]
-struct Raised {
+struct RaisedException {
     kind: FailureKind,
     message: String,
     #[serde(flatten)]
@@ -102,7 +102,7 @@ struct Raised {
 }
 
 fn raised(body: &[u8]) -> Failure {
-    match serde_json::from_slice::<Raised>(body) {
+    match serde_json::from_slice::<RaisedException>(body) {
         Ok(raised) => {
             Failure::new(raised.kind, raised.message).with_details(Value::Object(raised.details))
         }

@@ -44,8 +44,8 @@ pub(super) async fn run(
     let limits = &options.limits;
     let id = template.next_id();
     let request = request(call, settings, limits.python_result, dir.path())?;
-    let (ours, theirs) = Ours::open().map_err(|error| lacking(&error))?;
-    let Ours { channel, stdout: out, stderr: err } = ours;
+    let (ours, theirs) = WorkerEnds::open().map_err(|error| lacking(&error))?;
+    let WorkerEnds { channel, stdout: out, stderr: err } = ours;
     let forked = template.fork(id, theirs).await;
 
     let mut stdout = Capture::new(Stream::Stdout, limits.python_output, call.logs.clone());
@@ -102,13 +102,13 @@ async fn supervise(
 }
 
 /// Worker's ends of a step's socket and pipes.
-struct Ours {
+struct WorkerEnds {
     channel: UnixStream,
     stdout: pipe::Receiver,
     stderr: pipe::Receiver,
 }
 
-impl Ours {
+impl WorkerEnds {
     /// Opens the worker's ends, and the step's: its socket, stdout, and stderr.
     fn open() -> io::Result<(Self, [OwnedFd; 3])> {
         let (channel, their_channel) = StdUnixStream::pair()?;

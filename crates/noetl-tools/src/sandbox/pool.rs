@@ -23,12 +23,12 @@ impl<T> Pool<T> {
     /// usable.
     pub(crate) fn take(&self, tenant: &Tenant, is_usable: impl Fn(&T) -> bool) -> Option<T> {
         loop {
-            let found = {
+            let connection = {
                 let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 let at = idle.iter().rposition(|(owner, _)| owner == tenant)?;
                 idle.remove(at)
             };
-            match found {
+            match connection {
                 Some((_, one)) if is_usable(&one) => return Some(one),
                 Some(_) => {}
                 None => return None,
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idle_connections_are_never_given_to_another_tenant() {
+    fn idle_connections_are_never_reused_by_another_tenant() {
         let (ours, theirs) = (Tenant::new("ours"), Tenant::new("theirs"));
         let pool = Pool::default();
         pool.put(&ours, 1);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_idle_is_dropped_when_there_are_too_many() {
+    fn the_longest_idle_connection_is_dropped_beyond_the_limit() {
         let (first, later) = (Tenant::new("first"), Tenant::new("later"));
         let pool = Pool::default();
         pool.put(&first, 0);

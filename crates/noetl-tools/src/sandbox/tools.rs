@@ -82,15 +82,16 @@ impl ToolRun {
         };
         // Relative paths start at the worker's current directory, if the step's user may enter it.
         let program = Program { words, env, cwd: worker_directory(&dir) };
-        let given = files().map_err(|error| lost(&error))?;
-        let mut started = HostedStep::start(sandbox, tenant, host, program.clone(), given).await;
+        let descriptors = files().map_err(|error| lost(&error))?;
+        let mut started =
+            HostedStep::start(sandbox, tenant, host, program.clone(), descriptors).await;
         if let Err(error) = &started
             && error.kind() == io::ErrorKind::PermissionDenied
         {
             let host = sandbox.acquire(tenant).await?;
             let program = Program { cwd: host.dir().to_owned(), ..program };
-            let given = files().map_err(|error| lost(&error))?;
-            started = HostedStep::start(sandbox, tenant, host, program, given).await;
+            let descriptors = files().map_err(|error| lost(&error))?;
+            started = HostedStep::start(sandbox, tenant, host, program, descriptors).await;
         }
         let step = started.map_err(|error| lost(&error))?;
         drop((their_stdin, stdout, stderr));

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_decimal_is_a_number_only_when_nothing_is_lost() {
+    fn a_decimal_is_a_number_only_without_loss_of_precision() {
         let check = |text: &str, expected: Value| {
             assert_eq!(SqlCell::decimal(text.to_owned()).into_value(), expected, "{text}");
         };

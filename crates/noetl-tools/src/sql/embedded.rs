@@ -40,8 +40,8 @@ impl DatabaseFile {
             None | Some(Value::Null) => false,
             Some(Value::Bool(read_only)) => *read_only,
             Some(other) => {
-                let found = type_name(other);
-                return Err(wrong(format!("`read_only` must be true or false, not {found}")));
+                let actual = type_name(other);
+                return Err(wrong(format!("`read_only` must be true or false, not {actual}")));
             }
         };
         Ok(Self { path, read_only })

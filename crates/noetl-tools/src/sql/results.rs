@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_statement_with_rows_is_shown() {
+    fn the_result_has_the_rows_of_the_last_statement_with_rows() {
         let mut answer = answer(10, 1000);
         answer.begin(None);
         answer.end(2);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_and_bytes_have_limits_with_names() {
+    fn errors_name_the_exceeded_row_or_byte_limit() {
         let mut few = answer(1, 1000);
         few.begin(Some(vec!["a".into()]));
         few.row(vec![1.into()]).unwrap();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_one_name_are_distinguished() {
+    fn columns_with_the_same_name_are_distinguished() {
         let names = column_names(["id", "id_2", "id", "id"].into_iter());
         assert_eq!(names, ["id", "id_2", "id_3", "id_4"]);
     }

@@ -43,12 +43,12 @@ impl<'a> Params<'a> {
     /// returns `None`. With `params`, it is an error.
     pub(crate) fn value(&self, name: &str) -> Result<Option<&'a Value>, Failure> {
         let Self::Named { params, input } = self else { return Ok(None) };
-        let found = params.and_then(|params| params.get(name)).or_else(|| input.get(name));
-        match (found, params) {
+        let value = params.and_then(|params| params.get(name)).or_else(|| input.get(name));
+        match (value, params) {
             (None, Some(_)) => Err(wrong(format!(
                 "the statement asks for `:{name}`, which `params` does not have"
             ))),
-            (found, _) => Ok(found),
+            (value, _) => Ok(value),
         }
     }
 }
@@ -92,8 +92,8 @@ impl<'a> Script<'a> {
                     (text.as_str(), params)
                 }
                 other => {
-                    let found = type_name(other);
-                    return Err(wrong(format!("`{key}` must be a text or a list, not {found}")));
+                    let actual = type_name(other);
+                    return Err(wrong(format!("`{key}` must be a text or a list, not {actual}")));
                 }
             };
             let statements = split(text, dialect);
@@ -142,8 +142,8 @@ fn is_atomic(config: &Map, parts: &[ScriptStatement<'_>]) -> Result<bool, Failur
         None | Some(Value::Null) => false,
         Some(Value::Bool(autocommit)) => *autocommit,
         Some(other) => {
-            let found = type_name(other);
-            return Err(wrong(format!("`autocommit` must be true or false, not {found}")));
+            let actual = type_name(other);
+            return Err(wrong(format!("`autocommit` must be true or false, not {actual}")));
         }
     };
     Ok(parts.len() > 1 && !controls && !autocommit)

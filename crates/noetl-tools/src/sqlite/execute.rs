@@ -111,9 +111,9 @@ pub(crate) fn bind(
         let name = statement.parameter_name(number).map(str::to_owned);
         let value = match (params, name) {
             (Params::List(list), _) => list.get(number - 1).ok_or_else(|| {
-                let given = list.len();
+                let actual = list.len();
                 wrong(format!(
-                    "statement {}: it takes {count} parameters, and `params` has {given}",
+                    "statement {}: it takes {count} parameters, and `params` has {actual}",
                     index + 1
                 ))
             })?,

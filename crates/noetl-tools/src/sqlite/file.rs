@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_of_a_uri_is_the_one_that_sqlite_opens() {
+    fn the_path_of_a_uri_is_the_file_that_sqlite_opens() {
         for (rest, expected) in [
             ("/a%20b.db?mode=ro#x", "/a b.db"),
             ("//localhost/a%2fb.db", "/a/b.db"),

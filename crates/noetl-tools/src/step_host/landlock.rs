@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_but_a_withheld_file_is_allowed() {
+    fn every_path_except_a_withheld_file_is_allowed() {
         let home = tempfile::TempDir::new().expect("a directory");
         let home = home.path().canonicalize().expect("a path");
         for name in ["token", "data", "other"] {

@@ -79,7 +79,7 @@ fn hide(path: &Path, dir: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
-        Ok(found) if found.is_dir() => {
+        Ok(metadata) if metadata.is_dir() => {
             let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
             Ok(mount("tmpfs", path, "tmpfs", flags, data(NOTHING)?.as_c_str())?)
         }

@@ -22,7 +22,7 @@ const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 pub(super) fn serve(spec: &HostSpec, control: &UnixStream) -> io::Result<ExitCode> {
     let starter = Starter::start(spec.clone())?;
     wire::send(control, &Reply::Ready)?;
-    let mut host = Host { spec, control, starter, kept: None };
+    let mut host = Host { spec, control, starter, excluded: None };
     // A socket error ends the host as well.
     while let Ok(true) = host.turn() {}
     sweep(None, |_| {});
@@ -34,7 +34,7 @@ struct Host<'a> {
     control: &'a UnixStream,
     starter: Starter,
     /// Program that keeps running between steps.
-    kept: Option<Pid>,
+    excluded: Option<Pid>,
 }
 
 impl Host<'_> {
@@ -54,7 +54,7 @@ impl Host<'_> {
             HostRequest::Keep(program) => {
                 let reply = match self.starter.spawn(program, files)? {
                     Ok(pid) => {
-                        self.kept = Some(pid);
+                        self.excluded = Some(pid);
                         Reply::Started
                     }
                     Err(reply) => reply,
@@ -106,7 +106,7 @@ impl Host<'_> {
                 }
             }
         }
-        sweep(self.kept, |(ended, how)| {
+        sweep(self.excluded, |(ended, how)| {
             if ended == pid {
                 status = Some(how);
             }
@@ -130,7 +130,7 @@ struct Starter {
 impl Starter {
     /// Starts the thread. Fails if it cannot be confined.
     fn start(spec: HostSpec) -> io::Result<Self> {
-        let (jobs, taken) = mpsc::channel::<(Program, Vec<OwnedFd>)>();
+        let (jobs, receiver) = mpsc::channel::<(Program, Vec<OwnedFd>)>();
         let (done, started) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
         thread::Builder::new().name("starter".to_owned()).spawn(move || {
@@ -140,7 +140,7 @@ impl Starter {
             if failed {
                 return;
             }
-            for (program, files) in taken {
+            for (program, files) in receiver {
                 if done.send(spawn(&spec, &program, files)).is_err() {
                     return;
                 }

@@ -28,13 +28,14 @@ pub(super) fn reap(mut ended: impl FnMut(ExitedProcess)) -> bool {
 }
 
 /// Kills and reaps all descendants except `kept`, until none is left.
-pub(super) fn sweep(kept: Option<Pid>, mut ended: impl FnMut(ExitedProcess)) {
+pub(super) fn sweep(excluded: Option<Pid>, mut ended: impl FnMut(ExitedProcess)) {
     loop {
         let has_children = reap(&mut ended);
         if !has_children {
             return;
         }
-        let left: Vec<Pid> = descendants().into_iter().filter(|pid| Some(*pid) != kept).collect();
+        let left: Vec<Pid> =
+            descendants().into_iter().filter(|pid| Some(*pid) != excluded).collect();
         if left.is_empty() {
             return;
         }
@@ -62,15 +63,15 @@ fn descendants() -> Vec<Pid> {
         }
     }
     let own = getpid().as_raw_nonzero().get();
-    let mut found = Vec::new();
+    let mut processes = Vec::new();
     let mut pending = vec![own];
     while let Some(parent) = pending.pop() {
         for Process { pid, is_zombie } in children.remove(&parent).into_iter().flatten() {
             pending.push(pid);
-            found.extend(Pid::from_raw(pid).filter(|_| !is_zombie || parent == own));
+            processes.extend(Pid::from_raw(pid).filter(|_| !is_zombie || parent == own));
         }
     }
-    found
+    processes
 }
 
 struct Process {
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_and_parent_are_found_behind_any_name() {
+    fn state_and_parent_are_parsed_after_any_process_name() {
         assert_eq!(state_and_parent("7 (sh) S 3 7 7 0"), Some((false, 3)));
         assert_eq!(state_and_parent("7 (a) Z 1 (b) R 5 7 7 0"), Some((false, 5)));
         assert_eq!(state_and_parent("7 (a) R 1) Z 5 7 7 0"), Some((true, 5)));
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn zombies_of_another_parent_are_left_out() {
+    fn zombies_of_another_parent_are_excluded() {
         // The shell's child becomes a zombie of `sleep`, which reaps nothing.
         let mut parent =
             Command::new("sh").args(["-c", "true & exec sleep 60"]).spawn().expect("sh");
@@ -118,9 +119,9 @@ mod tests {
         while !has_zombie() {
             std::thread::yield_now();
         }
-        let found = descendants();
+        let processes = descendants();
         parent.kill().expect("killed");
         parent.wait().expect("reaped");
-        assert_eq!(found, [Pid::from_raw(id).expect("a process")]);
+        assert_eq!(processes, [Pid::from_raw(id).expect("a process")]);
     }
 }

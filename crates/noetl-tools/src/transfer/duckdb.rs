@@ -62,7 +62,7 @@ fn read_all(
 pub(super) async fn write(
     side: &Side<'_>,
     plan: &WritePlan,
-    taken: RowReceiver,
+    receiver: RowReceiver,
 ) -> Result<u64, Failure> {
     let location = DuckdbLocation::read(side.settings)?;
     if location.is_in_memory() {
@@ -70,7 +70,7 @@ pub(super) async fn write(
     }
     let (plan, stop, guard) = (plan.clone(), side.stop.clone(), side.guard.clone());
     let work =
-        tokio::task::spawn_blocking(move || write_all(&location, &guard, &plan, &stop, taken));
+        tokio::task::spawn_blocking(move || write_all(&location, &guard, &plan, &stop, receiver));
     side.stop.supervise(work, side.call, None).await
 }
 
@@ -79,10 +79,10 @@ fn write_all(
     guard: &FileGuard,
     plan: &WritePlan,
     stop: &StopFlag,
-    mut taken: RowReceiver,
+    mut receiver: RowReceiver,
 ) -> Result<u64, Failure> {
     let failing = |error: duckdb::Error| failed(&error, None);
-    let columns = plan.columns(&taken.columns_blocking()?)?;
+    let columns = plan.columns(&receiver.columns_blocking()?)?;
     let opened = open(location, guard, stop)?;
     let connection = &opened.connection;
     // Dropping the connection without a commit rolls back.
@@ -118,7 +118,7 @@ fn write_all(
     let mut prepared = connection.prepare(&text).map_err(failing)?;
     let mut count = 0;
     loop {
-        match taken.next_blocking()? {
+        match receiver.next_blocking()? {
             RowMessage::Columns(_) => {}
             RowMessage::Rows(rows) => {
                 for row in rows {

@@ -219,8 +219,8 @@ impl WritePlan {
                 Some(Renames::Names(pairs.collect::<Result<_, _>>()?))
             }
             Some(other) => {
-                let found = type_name(other);
-                return Err(wrong(format!("`columns` must be a list or a map, not {found}")));
+                let actual = type_name(other);
+                return Err(wrong(format!("`columns` must be a list or a map, not {actual}")));
             }
         };
         let table = config::text(settings, "table")?;
@@ -259,7 +259,7 @@ impl WritePlan {
                 )));
             }
             Some(Renames::Names(pairs)) => {
-                let found = pairs.iter().map(|(target, name)| {
+                let renamed = pairs.iter().map(|(target, name)| {
                     let place = source.iter().position(|column| column == name);
                     place.map(|place| (target.clone(), place)).ok_or_else(|| {
                         wrong(format!(
@@ -268,7 +268,7 @@ impl WritePlan {
                         ))
                     })
                 });
-                found.collect::<Result<_, _>>()?
+                renamed.collect::<Result<_, _>>()?
             }
         };
         if columns.is_empty() {

@@ -66,13 +66,13 @@ pub(super) async fn read(
 pub(super) async fn write(
     sandbox: &Arc<Sandbox>,
     side: &Side<'_>,
-    mut taken: RowReceiver,
+    mut receiver: RowReceiver,
 ) -> Result<u64, Failure> {
     let task = FileTask::TransferWrite(task_side(side));
     let mut run = ToolRun::start(sandbox, side.call, &task).await?;
     let writing = async {
         loop {
-            let piece = taken.next().await?;
+            let piece = receiver.next().await?;
             let is_last = matches!(piece, RowMessage::End);
             let frame = match piece {
                 RowMessage::Columns(columns) => ToolFrame::Columns(columns),
@@ -108,10 +108,10 @@ fn stopped() -> Failure {
 pub(crate) async fn read_side(task: TransferSide, call: ToolCall) -> Result<(), Failure> {
     let (stopper, stop) = (Stopper::default(), StopFlag::default());
     let side = side(&task, &call, &stopper, &stop);
-    let (flow, mut taken) = flow::channel();
+    let (flow, mut receiver) = flow::channel();
     let sending = tokio::task::spawn_blocking(move || {
         // Without an end, the source failed and reports its own failure.
-        while let Ok(piece) = taken.next_blocking() {
+        while let Ok(piece) = receiver.next_blocking() {
             let frame = match piece {
                 RowMessage::Columns(columns) => ToolFrame::Columns(columns),
                 RowMessage::Rows(rows) => ToolFrame::Rows(rows),
@@ -135,7 +135,7 @@ pub(crate) async fn write_side(task: TransferSide, call: ToolCall) -> Result<u64
     let (stopper, stop) = (Stopper::default(), StopFlag::default());
     let side = side(&task, &call, &stopper, &stop);
     let plan = WritePlan::read(side.settings)?;
-    let (mut flow, taken) = flow::channel();
+    let (mut flow, receiver) = flow::channel();
     // Ends when the worker sends no more. Without an end message, nothing is committed.
     tokio::task::spawn_blocking(move || {
         loop {
@@ -156,7 +156,7 @@ pub(crate) async fn write_side(task: TransferSide, call: ToolCall) -> Result<u64
             }
         }
     });
-    write_file(&side, &plan, taken).await
+    write_file(&side, &plan, receiver).await
 }
 
 fn side<'a>(

@@ -57,19 +57,19 @@ pub(super) async fn write(
     pool: &Pool,
     side: &Side<'_>,
     plan: &WritePlan,
-    mut taken: RowReceiver,
+    mut receiver: RowReceiver,
 ) -> Result<u64, Failure> {
     let settings = PostgresSettings::read(side.settings)?;
-    let columns = taken.columns().await?;
+    let columns = receiver.columns().await?;
     let columns = plan.columns(&columns)?;
     let session = pool.session(&settings, "begin").await?;
     side.stopper.watch(&session);
     let rows = match &plan.into {
         WriteTarget::Table { table, mode } => {
             let target = TableTarget { session: &session, table, columns: &columns };
-            target.write(mode, &mut taken).await?
+            target.write(mode, &mut receiver).await?
         }
-        WriteTarget::Query(query) => run_each(&session, query, &columns, &mut taken).await?,
+        WriteTarget::Query(query) => run_each(&session, query, &columns, &mut receiver).await?,
     };
     run(&session, "commit").await?;
     session.release();
@@ -87,15 +87,15 @@ struct TableTarget<'a> {
 const WAITING: &str = "noetl_transfer";
 
 impl TableTarget<'_> {
-    async fn write(&self, mode: &WriteMode, taken: &mut RowReceiver) -> Result<u64, Failure> {
+    async fn write(&self, mode: &WriteMode, receiver: &mut RowReceiver) -> Result<u64, Failure> {
         let table = quoted(self.table, true);
         let names = list(self.columns.iter().map(|(name, _)| name));
         let types = self.types(&table, &names).await?;
         match mode {
-            WriteMode::Append => self.copy(&table, &names, &types, taken).await,
+            WriteMode::Append => self.copy(&table, &names, &types, receiver).await,
             WriteMode::Replace => {
                 run(self.session, &format!("delete from {table}")).await?;
-                self.copy(&table, &names, &types, taken).await
+                self.copy(&table, &names, &types, receiver).await
             }
             WriteMode::Upsert(keys) => {
                 let waiting = format!(
@@ -103,7 +103,7 @@ impl TableTarget<'_> {
                      select {names} from {table} with no data"
                 );
                 run(self.session, &waiting).await?;
-                let rows = self.copy(WAITING, &names, &types, taken).await?;
+                let rows = self.copy(WAITING, &names, &types, receiver).await?;
                 // If a key occurs several times, its last row counts; `ctid` is the order of
                 // insertion.
                 let key = list(keys);
@@ -132,14 +132,14 @@ impl TableTarget<'_> {
         table: &str,
         names: &str,
         types: &[Type],
-        taken: &mut RowReceiver,
+        receiver: &mut RowReceiver,
     ) -> Result<u64, Failure> {
         let failed = |error: tokio_postgres::Error| self.session.failed(&error, None);
         let text = format!("copy {table} ({names}) from stdin");
         let sink = self.session.client().copy_in::<_, Bytes>(&text).await.map_err(failed)?;
         let mut sink = pin!(sink);
         loop {
-            match taken.next().await? {
+            match receiver.next().await? {
                 RowMessage::Columns(_) => {}
                 RowMessage::Rows(rows) => {
                     let lines = self.lines(rows, types)?;
@@ -173,7 +173,7 @@ async fn run_each(
     session: &Session,
     query: &str,
     columns: &[(String, usize)],
-    taken: &mut RowReceiver,
+    receiver: &mut RowReceiver,
 ) -> Result<u64, Failure> {
     let failed = |error: tokio_postgres::Error| session.failed(&error, None);
     let place_of = |name: &str| columns.iter().position(|(column, _)| column == name);
@@ -186,7 +186,7 @@ async fn run_each(
     let prepared = session.client().prepare(&text).await.map_err(failed)?;
     let mut count = 0;
     loop {
-        match taken.next().await? {
+        match receiver.next().await? {
             RowMessage::Columns(_) => {}
             RowMessage::Rows(rows) => {
                 let rows: Vec<Row> = rows.iter().map(|row| picked(row, columns)).collect();

@@ -16,16 +16,16 @@ pub(super) async fn read(http: &Http, side: &Side<'_>, mut flow: RowSender) -> R
     call.config = side.settings.clone();
     call.input = Map::new();
     let mut answer = http.run(call).await?;
-    let mut found = answer["data"].take();
+    let mut data = answer["data"].take();
     for part in path.split('.').filter(|part| !part.is_empty()) {
-        found = match part.parse::<usize>() {
-            Ok(place) if found.is_array() => found[place].take(),
-            _ => found.get_mut(part).map(Value::take).unwrap_or_default(),
+        data = match part.parse::<usize>() {
+            Ok(index) if data.is_array() => data[index].take(),
+            _ => data.get_mut(part).map(Value::take).unwrap_or_default(),
         };
     }
-    let Value::Array(rows) = found else {
+    let Value::Array(rows) = data else {
         let place = if path.is_empty() { "the answer" } else { path };
-        let what = type_name(&found);
+        let what = type_name(&data);
         return Err(Failure::new(
             FailureKind::Schema,
             format!("{place} must be a list of maps, not {what}; `data_path` says where it is"),
@@ -36,10 +36,10 @@ pub(super) async fn read(http: &Http, side: &Side<'_>, mut flow: RowSender) -> R
     let mut seen = std::collections::HashSet::new();
     for (place, row) in rows.iter().enumerate() {
         let Value::Object(row) = row else {
-            let found = type_name(row);
+            let actual = type_name(row);
             return Err(Failure::new(
                 FailureKind::Schema,
-                format!("row {place} must be a map, not {found}"),
+                format!("row {place} must be a map, not {actual}"),
             ));
         };
         for name in row.keys() {

@@ -57,14 +57,15 @@ fn read_all(
 pub(super) async fn write(
     side: &Side<'_>,
     plan: &WritePlan,
-    taken: RowReceiver,
+    receiver: RowReceiver,
 ) -> Result<u64, Failure> {
     let file = DatabaseFile::read(side.settings)?;
     if file.is_in_memory() {
         return Err(wrong("needs `db_path`: what is written in memory is gone with the step"));
     }
     let (plan, stop, guard) = (plan.clone(), side.stop.clone(), side.guard.clone());
-    let work = tokio::task::spawn_blocking(move || write_all(&file, &guard, &plan, &stop, taken));
+    let work =
+        tokio::task::spawn_blocking(move || write_all(&file, &guard, &plan, &stop, receiver));
     side.stop.supervise(work, side.call, None).await
 }
 
@@ -73,10 +74,10 @@ fn write_all(
     guard: &FileGuard,
     plan: &WritePlan,
     stop: &StopFlag,
-    mut taken: RowReceiver,
+    mut receiver: RowReceiver,
 ) -> Result<u64, Failure> {
     let failing = |error: rusqlite::Error| failed(&error, None);
-    let columns = plan.columns(&taken.columns_blocking()?)?;
+    let columns = plan.columns(&receiver.columns_blocking()?)?;
     let connection = open(file, guard, stop)?;
     // Dropping the connection without a commit rolls back.
     patiently(stop, || connection.execute_batch("begin immediate")).map_err(failing)?;
@@ -88,7 +89,7 @@ fn write_all(
     let mut prepared = connection.prepare(&text).map_err(failing)?;
     let mut count = 0;
     loop {
-        match taken.next_blocking()? {
+        match receiver.next_blocking()? {
             RowMessage::Columns(_) => {}
             RowMessage::Rows(rows) => {
                 for row in rows {

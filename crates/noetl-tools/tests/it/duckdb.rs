@@ -10,7 +10,7 @@ async fn duckdb(config: Value) -> Result<Value, Failure> {
 }
 
 #[tokio::test]
-async fn duckdb_answers_in_the_same_shape_as_the_others() {
+async fn duckdb_results_have_the_same_shape_as_those_of_other_databases() {
     let text = "create table t (a int, b decimal(8, 2)); insert into t values (1, 2.50), (2, null); \
                 insert into t values (3, 1) returning a; \
                 select a, b, [a] as c, {'x': a} as d, date '2024-02-29' as e from t order by a";
@@ -43,7 +43,7 @@ async fn duckdb_returns_every_kind_of_value() {
 }
 
 #[tokio::test]
-async fn duckdb_takes_parameters_as_values() {
+async fn duckdb_binds_parameters_as_values() {
     let list = json!({"query": "select ? as v, ?::int + 1 as w", "params": ["'; drop", 1]});
     assert_eq!(duckdb(list).await.unwrap()["rows"], json!([{"v": "'; drop", "w": 2}]));
     let named = json!({"query": "select :a::int + 1 as v", "params": {"a": 1}});
@@ -77,7 +77,7 @@ async fn duckdb_persists_a_file_and_rolls_back_failed_statements() {
 }
 
 #[tokio::test]
-async fn duckdb_and_sqlite_hand_rows_to_each_other() {
+async fn duckdb_and_sqlite_transfer_rows_to_each_other() {
     let directory = tempfile::tempdir().unwrap();
     let side = |kind: &str, more: Value| {
         let mut side = json!({"kind": kind, "db_path": directory.path().join(kind)});
@@ -102,7 +102,7 @@ async fn duckdb_and_sqlite_hand_rows_to_each_other() {
 }
 
 #[tokio::test]
-async fn duckdb_stops_at_a_timeout_and_at_a_cancel() {
+async fn duckdb_stops_on_timeout_and_cancel() {
     let endless = "select count(*) from range(1000000000000) a, range(1000000) b";
     let late = duckdb(json!({"query": endless, "timeout": "200ms"})).await.unwrap_err();
     assert_eq!(late.kind, FailureKind::Timeout);

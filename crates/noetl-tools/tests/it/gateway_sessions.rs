@@ -26,7 +26,7 @@ fn credential(kind: &str, data: Value) -> ToolCredential {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_active_sessions_of_active_users_are_found() {
+async fn only_active_sessions_of_active_users_are_valid() {
     let database = TestDatabase::new();
     database.psql(TABLES);
     let credential = credential("postgres", json!({"connection_string": database.url()}));
@@ -43,13 +43,13 @@ async fn only_active_sessions_of_active_users_are_found() {
     let bob = sessions.find(&credential, "bob").await.expect("a lookup").expect("a session");
     assert_eq!((bob.display_name.as_str(), bob.roles.len()), ("bob@example.com", 0));
     for invalid in ["expired", "ended", "eve", "endless", "nobody", "", "' or true --"] {
-        let found = sessions.find(&credential, invalid).await.expect("a lookup");
-        assert_eq!(found, None, "{invalid}");
+        let session = sessions.find(&credential, invalid).await.expect("a lookup");
+        assert_eq!(session, None, "{invalid}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lookup_that_fails_is_no_invalid_session() {
+async fn a_failed_lookup_is_not_an_invalid_session() {
     let sessions = GatewaySessions::default();
     let absent =
         json!({"db_host": "127.0.0.1", "db_port": 1, "db_user": "u", "db_password": "hunter2"});

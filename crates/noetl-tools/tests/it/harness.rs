@@ -10,7 +10,7 @@ use noetl_tools::{Level, LogSink, Options, Stream, ToolCall, ToolRegistry};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// A call with these settings and nothing else.
+/// Returns a call with only these settings.
 pub(crate) fn call(config: Value) -> ToolCall {
     ToolCall {
         execution: ExecutionId::new(7),
@@ -80,19 +80,19 @@ pub(crate) async fn run(kind: &str, config: Value) -> Result<Value, Failure> {
     registry().run(kind, call(config)).await
 }
 
-/// What a step printed, and a way to wait for it.
+/// Captured output of a step.
 #[derive(Clone, Default)]
-pub(crate) struct Heard {
+pub(crate) struct CapturedLog {
     text: Arc<Mutex<String>>,
     more: Arc<Notify>,
 }
 
-impl Heard {
+impl CapturedLog {
     pub(crate) fn sink(&self) -> LogSink {
-        let heard = self.clone();
+        let captured = self.clone();
         LogSink::new(move |_: Stream, text| {
-            heard.text.lock().unwrap().push_str(text);
-            heard.more.notify_one();
+            captured.text.lock().unwrap().push_str(text);
+            captured.more.notify_one();
         })
     }
 
@@ -100,9 +100,9 @@ impl Heard {
         self.text.lock().unwrap().clone()
     }
 
-    /// Waits for a line that starts with `word` and answers with the rest of it.
+    /// Waits for a line that starts with `word` and returns the rest of it.
     pub(crate) async fn line(&self, word: &str) -> String {
-        let found = async {
+        let matching = async {
             loop {
                 let text = self.text();
                 if let Some(rest) = text.lines().find_map(|line| line.strip_prefix(word)) {
@@ -111,7 +111,7 @@ impl Heard {
                 self.more.notified().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), found)
+        tokio::time::timeout(Duration::from_secs(20), matching)
             .await
             .unwrap_or_else(|_| panic!("no line with '{word}' in: {}", self.text()))
     }
@@ -135,7 +135,7 @@ pub(crate) async fn assert_gone(pid: &str) {
     panic!("process {pid} is still running");
 }
 
-/// The failure's details under `key`.
+/// Returns the failure's detail `key`.
 pub(crate) fn detail(failure: &Failure, key: &str) -> Value {
     failure.details.as_ref().map_or(Value::Null, |details| details[key].clone())
 }

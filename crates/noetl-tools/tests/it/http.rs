@@ -56,7 +56,7 @@ async fn to(axum::extract::Path(code): axum::extract::Path<u16>, uri: Uri) -> im
     (StatusCode::from_u16(code).unwrap(), [(header::LOCATION, address)])
 }
 
-/// A few kilobytes that unpack to 64 mebibytes.
+/// Returns a few kilobytes that decompress to 64 MiB.
 async fn packed() -> impl IntoResponse {
     let command = "head -c 67108864 /dev/zero | gzip -9";
     let made = std::process::Command::new("sh").args(["-c", command]).output().unwrap();
@@ -67,7 +67,7 @@ async fn status(axum::extract::Path(code): axum::extract::Path<u16>) -> impl Int
     (StatusCode::from_u16(code).unwrap(), axum::Json(json!({"why": "because"})))
 }
 
-/// What the server got from a call with these settings on top of its address.
+/// Returns the request that the server received from a call with these settings.
 async fn echoed(config: Value) -> Value {
     echoed_with(config, json!({})).await
 }
@@ -80,7 +80,7 @@ async fn echoed_with(mut config: Value, input: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_has_its_body_under_both_names() {
+async fn a_response_has_its_body_under_both_names() {
     let base = serve().await;
     let answer = run("http", json!({"endpoint": format!("{base}/status/200")})).await.unwrap();
     assert_eq!(answer["status_code"], 200);
@@ -131,7 +131,7 @@ async fn bodies_are_encoded_by_their_key() {
 }
 
 #[tokio::test]
-async fn input_is_the_body_when_there_is_no_other() {
+async fn input_is_the_body_unless_another_is_set() {
     let input = json!({"a": 1});
     let got = echoed_with(json!({"method": "PUT"}), input.clone()).await;
     assert_eq!(got["body"], "{\"a\":1}");
@@ -153,7 +153,7 @@ async fn headers_and_inline_credentials_are_sent() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_unless_refused() {
+async fn redirects_are_followed_unless_disabled() {
     let base = serve().await;
     let url = format!("{base}/redirect");
     assert_eq!(run("http", json!({"url": url})).await.unwrap()["data"], "grün");
@@ -202,7 +202,7 @@ async fn a_redirect_to_another_origin_carries_no_credential_and_no_referer() {
 }
 
 #[tokio::test]
-async fn a_redirect_does_not_lead_past_the_egress_policy() {
+async fn a_redirect_obeys_the_egress_policy() {
     let base = serve().await;
     for code in [302, 307] {
         // Refused by default; connecting to it would fail in another way.
@@ -214,7 +214,7 @@ async fn a_redirect_does_not_lead_past_the_egress_policy() {
 }
 
 #[tokio::test]
-async fn a_body_is_not_sent_again_to_another_origin() {
+async fn a_body_is_not_resent_to_another_origin() {
     let (here, there) = (serve().await, serve().await);
     let post = |url: String| json!({"url": url, "method": "POST", "json": {"password": "s3cret"}});
     for code in [307, 308] {
@@ -273,7 +273,7 @@ async fn a_compressed_response_is_limited_by_its_decompressed_size() {
 }
 
 #[tokio::test]
-async fn too_large_an_answer_is_refused_and_an_error_page_is_cut() {
+async fn an_oversized_response_is_rejected_and_an_error_page_is_truncated() {
     let base = serve().await;
     let failure = run("http", json!({"url": format!("{base}/huge")})).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::OutputLimit);
@@ -295,7 +295,7 @@ async fn an_unreachable_server_is_a_connection_failure() {
 }
 
 #[tokio::test]
-async fn a_slow_server_meets_the_timeout_or_the_cancel() {
+async fn a_request_to_a_slow_server_ends_on_timeout_or_cancel() {
     let url = format!("{}/slow", serve().await);
     let failure = run("http", json!({"url": url, "timeout": "50ms"})).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Timeout);
@@ -312,7 +312,7 @@ async fn a_slow_server_meets_the_timeout_or_the_cancel() {
 }
 
 #[tokio::test]
-async fn wrong_settings_are_named() {
+async fn errors_name_the_invalid_setting() {
     for (config, message) in [
         (json!({}), "an http step needs a `url`"),
         (json!({"url": "x"}), "`url` is not a URL: relative URL without a base"),

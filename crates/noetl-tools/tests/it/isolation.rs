@@ -10,13 +10,13 @@ use serde_json::json;
 
 use crate::harness::{call, detail, host, isolated};
 
-/// Nobody's numbers on every Linux.
+/// User and group `nobody` of Linux.
 const NOBODY: User = User { uid: 65534, gid: 65534 };
 
 /// Remedy for tests that only root can run.
 const ROOT: &str = "run the tests as root";
 
-/// What is asked for besides: root has to give its steps another user.
+/// Adds the user that root has to set for its steps.
 fn asked(isolation: Isolation) -> Isolation {
     let is_root = rustix::process::geteuid().is_root();
     let level = if is_root { Level::User } else { Level::Namespaces };
@@ -36,13 +36,13 @@ async fn run(options: &Options, kind: &str, config: Value) -> Result<Value, noet
     tools.run(kind, call(config)).await
 }
 
-/// What a shell step prints.
+/// Returns the output of a shell step.
 async fn printed(options: &Options, command: &str) -> String {
     let answer = run(options, "shell", json!({ "command": command })).await.unwrap();
     answer["stdout"].as_str().unwrap().trim().to_owned()
 }
 
-/// What a Python step answers, where there is a Python that every user can run.
+/// Returns the result of a Python step, or `None` without a Python that every user can run.
 async fn answered(options: &Options, code: &str) -> Option<Value> {
     if !options.python.exists() {
         missing("/usr/bin/python3", "apt-get install python3");
@@ -52,7 +52,7 @@ async fn answered(options: &Options, code: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn a_step_runs_as_another_user_in_a_directory_of_its_own() {
+async fn a_step_runs_as_another_user_in_its_own_directory() {
     if !rustix::process::geteuid().is_root() {
         return unsupported("another user for steps", ROOT);
     }
@@ -71,7 +71,7 @@ async fn a_step_runs_as_another_user_in_a_directory_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_step_gains_no_powers_by_running_another_program() {
+async fn a_step_gains_no_privileges_by_running_another_program() {
     let Some(options) = options(Isolation { no_network: true, ..Isolation::default() }).await
     else {
         return;
@@ -102,7 +102,7 @@ async fn a_step_without_a_network_has_no_connectivity() {
 }
 
 #[tokio::test]
-async fn temporary_files_of_a_step_are_seen_by_no_other() {
+async fn temporary_files_of_a_step_are_invisible_to_other_steps() {
     let Some(options) = options(Isolation { private_tmp: true, ..Isolation::default() }).await
     else {
         return;
@@ -138,7 +138,7 @@ async fn temporary_files_of_a_step_are_seen_by_no_other() {
 }
 
 #[tokio::test]
-async fn a_step_has_the_memory_and_time_it_is_given() {
+async fn memory_and_cpu_time_of_a_step_are_limited() {
     let isolation =
         Isolation { memory_max: Some(256 << 20), cpu_seconds_max: Some(1), ..Isolation::default() };
     let Some(options) = options(isolation).await else { return };
@@ -152,7 +152,7 @@ async fn a_step_has_the_memory_and_time_it_is_given() {
 }
 
 #[tokio::test]
-async fn a_step_cannot_start_more_processes_than_its_user_may_have() {
+async fn a_step_cannot_exceed_the_process_limit_of_its_user() {
     // A number of its own: processes are counted by user.
     let user = User { uid: 61_234, gid: 61_234 };
     let is_root = rustix::process::geteuid().is_root();
@@ -172,7 +172,7 @@ async fn a_step_cannot_start_more_processes_than_its_user_may_have() {
 }
 
 #[tokio::test]
-async fn a_step_is_put_into_its_control_group() {
+async fn a_step_runs_in_its_control_group() {
     let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(PathBuf::from);
     let Some(root) = roots.into_iter().find(|root| root.join("cgroup.procs").exists()) else {
         return unsupported("control groups of version 2", "mount cgroup2 on /sys/fs/cgroup");
@@ -195,7 +195,7 @@ async fn a_step_is_put_into_its_control_group() {
 }
 
 #[tokio::test]
-async fn an_isolated_step_is_stopped_like_any_other() {
+async fn an_isolated_step_stops_on_timeout() {
     let isolation = Isolation { no_network: true, private_tmp: true, ..Isolation::default() };
     let Some(options) = options(isolation).await else { return };
     for (kind, config) in [

@@ -24,7 +24,7 @@ impl Fixture {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_is_acknowledged_by_the_stream_that_listens() {
+async fn a_published_message_is_acked_by_its_stream() {
     let fixture = Fixture::new();
     let context = fixture.nats.context().await;
     let stream = async_nats::jetstream::stream::Config {
@@ -45,9 +45,12 @@ async fn a_message_is_acknowledged_by_the_stream_that_listens() {
         })
     );
     assert_eq!(fixture.run("publish", message).await.unwrap()["duplicate"], true);
-    let kept = fixture.nats.messages("ORDERS").await;
-    assert_eq!(kept.len(), 1);
-    assert_eq!((kept[0].id.as_str(), kept[0].payload.as_slice()), ("m1", b"{\"id\":1}".as_slice()));
+    let messages = fixture.nats.messages("ORDERS").await;
+    assert_eq!(messages.len(), 1);
+    assert_eq!(
+        (messages[0].id.as_str(), messages[0].payload.as_slice()),
+        ("m1", b"{\"id\":1}".as_slice())
+    );
 }
 
 /// Waits until the server knows of the client's subscriptions.
@@ -60,12 +63,12 @@ async fn settled(client: &async_nats::Client) {
 async fn a_core_nats_message_reaches_its_subscribers() {
     let fixture = Fixture::new();
     let client = fixture.nats.context().await.client();
-    let mut heard = client.subscribe("news.*").await.unwrap();
+    let mut captured = client.subscribe("news.*").await.unwrap();
     settled(&client).await;
     let message = json!({"subject": "news.a", "payload": "00501", "headers": {"A": "b"}});
     let answer = fixture.run("publish", message).await.unwrap();
     assert_eq!(answer["acknowledged"], false);
-    let message = heard.next().await.unwrap();
+    let message = captured.next().await.unwrap();
     assert_eq!(message.payload.as_ref(), b"00501");
     assert_eq!(message.headers.unwrap().get("A").unwrap().as_str(), "b");
     let wanted = json!({"subject": "news.a", "jetstream": true});
@@ -165,7 +168,7 @@ async fn objects_are_put_read_listed_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_gone_is_a_failure_in_time() {
+async fn an_unreachable_server_fails_the_step_in_time() {
     let mut fixture = Fixture::new();
     let message = json!({"subject": "a", "data": 1, "timeout": "300ms"});
     fixture.run("publish", message.clone()).await.unwrap();
@@ -178,7 +181,7 @@ async fn a_server_that_is_gone_is_a_failure_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_password_is_asked_for_and_given() {
+async fn a_missing_password_is_an_auth_failure_and_a_correct_one_connects() {
     let nats = TestNats::start_with(&["--user", "u", "--pass", "p"]);
     let mut config = json!({"operation": "publish", "url": nats.url(), "subject": "a"});
     let failure = registry().run("nats", call(config.clone())).await.unwrap_err();
@@ -188,7 +191,7 @@ async fn a_password_is_asked_for_and_given() {
 }
 
 #[tokio::test]
-async fn mistakes_are_named() {
+async fn errors_name_the_invalid_setting() {
     let url = "nats://127.0.0.1:1";
     for (config, message) in [
         (json!({"operation": "publish"}), "a nats step needs `auth` or a `url`"),

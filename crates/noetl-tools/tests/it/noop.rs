@@ -12,7 +12,7 @@ async fn a_healthy_report_has_no_problems() {
 }
 
 #[tokio::test]
-async fn it_returns_its_result_even_when_that_is_null() {
+async fn noop_returns_its_result_even_if_it_is_null() {
     let answer = run("noop", json!({"result": [1], "message": "unused"})).await;
     assert_eq!(answer, Ok(json!([1])));
     assert_eq!(run("noop", json!({"result": null})).await, Ok(json!(null)));
@@ -29,7 +29,7 @@ async fn an_unknown_kind_and_a_cancelled_call_fail() {
 }
 
 #[tokio::test]
-async fn a_result_too_deep_to_be_read_back_is_refused() {
+async fn a_result_that_nests_too_deeply_is_rejected() {
     let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
     assert!(run("noop", json!({"result": nested(100)})).await.is_ok());
     let failure = run("noop", json!({"result": nested(101)})).await.unwrap_err();

@@ -27,7 +27,7 @@ impl Fixture {
         self.run(json!({"query": text})).await
     }
 
-    /// The only value of the only row.
+    /// Returns the only value of the only row.
     async fn value(&self, expression: &str) -> Value {
         let answer = self.query(&format!("select {expression} as v")).await;
         answer.unwrap_or_else(|failure| panic!("{expression}: {failure}"))["rows"][0]["v"].clone()
@@ -35,7 +35,7 @@ impl Fixture {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_come_back_in_their_json_form() {
+async fn values_are_returned_in_their_json_form() {
     let fixture = Fixture::new();
     fixture
         .query(
@@ -244,13 +244,13 @@ async fn several_statements_take_effect_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_share_connections_and_nothing_else() {
+async fn calls_share_connections_but_no_session_state() {
     let fixture = Fixture::new();
     let first = fixture.value("pg_backend_pid()").await;
     let left = "create temporary table scrap (a int); set search_path = nowhere; \
                 select pg_advisory_lock(7)";
     fixture.query(left).await.unwrap();
-    // The cleaning goes on after the answer, so a second connection may be needed once.
+    // A session is reset after the response, so a second connection may be opened once.
     let mut pids = std::collections::HashSet::new();
     for _ in 0..50 {
         pids.insert(fixture.value("pg_backend_pid()").await.to_string());
@@ -266,7 +266,7 @@ async fn calls_share_connections_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_died_is_replaced() {
+async fn a_dead_connection_is_replaced() {
     let fixture = Fixture::new();
     for _ in 0..5 {
         fixture.value("1").await;
@@ -314,7 +314,7 @@ async fn timeout_and_cancel_stop_the_statement_on_the_server() {
     assert_eq!(failure.kind, FailureKind::Cancelled);
     assert_eq!(fixture.database.psql(SLEEPING), "0");
 
-    // A call that nobody waits for any more.
+    // A cancelled call.
     let step = call(json!({
         "connection": fixture.database.url(), "query": "select pg_sleep(600)",
     }));
@@ -365,7 +365,7 @@ async fn failures_have_their_kinds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stops_is_a_lost_connection() {
+async fn a_stopped_server_is_a_lost_connection() {
     let server = TestServer::start(&[]);
     let tools = registry();
     let config = json!({"connection": server.url(), "query": "select pg_sleep(600)"});

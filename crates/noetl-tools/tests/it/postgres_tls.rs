@@ -57,7 +57,7 @@ async fn the_certificate_is_checked_as_sslmode_requires() {
     assert_eq!(run("localhost", "require", None).await, Ok(json!(true)));
     assert_eq!(run("127.0.0.1", "verify-ca", trusted.clone()).await, Ok(json!(true)));
     assert_eq!(run("localhost", "verify-full", trusted.clone()).await, Ok(json!(true)));
-    // A name that the certificate is not for, and a certificate that nobody trusts.
+    // A name that is not in the certificate, and an untrusted certificate.
     let refused = run("127.0.0.1", "verify-full", trusted).await.unwrap_err();
     assert_eq!(refused.kind, FailureKind::Connection, "{refused}");
     for mode in ["verify-ca", "verify-full"] {

@@ -20,7 +20,7 @@ async fn check(input: Value, cases: &[(&str, Value)]) {
 }
 
 #[tokio::test]
-async fn a_result_is_found_wherever_the_author_left_it() {
+async fn a_result_is_read_from_a_variable_a_function_or_a_return() {
     let nothing = json!({"stdout": "", "stderr": ""});
     check(
         json!({"a": 2, "b": [1], "not-a-name": 3}),
@@ -74,7 +74,7 @@ async fn inputs_are_globals_and_context_names_the_step() {
 }
 
 #[tokio::test]
-async fn results_that_are_not_json_are_made_so_without_loss() {
+async fn results_that_are_not_json_are_converted_without_loss() {
     check(
         json!({}),
         &[
@@ -95,7 +95,7 @@ async fn results_that_are_not_json_are_made_so_without_loss() {
 }
 
 #[tokio::test]
-async fn hostile_results_are_refused_by_name() {
+async fn hostile_results_are_rejected_with_a_reason() {
     let tools = registry();
     for (code, kind, message) in [
         (
@@ -273,7 +273,7 @@ async fn a_missing_interpreter_fails_only_its_step() {
 }
 
 #[tokio::test]
-async fn wrong_settings_are_named() {
+async fn errors_name_the_invalid_setting() {
     for (config, message) in [
         (json!({}), "a python step needs its program under `code` or `script`"),
         (json!({"script": {}}), "`script.source` of type inline needs the program under `code`"),

@@ -1,9 +1,9 @@
-//! Nothing a Python step does is seen by another.
+//! Tests that Python steps don't affect each other.
 
 use noetl_model::FailureKind;
 use serde_json::json;
 
-use crate::harness::{Heard, call, detail, map, registry, run};
+use crate::harness::{CapturedLog, call, detail, map, registry, run};
 
 #[tokio::test]
 async fn nothing_leaks_from_one_step_to_the_next() {
@@ -66,35 +66,35 @@ result = {
 }
 
 #[tokio::test]
-async fn fifty_steps_at_once_get_their_own_answers() {
+async fn fifty_concurrent_steps_get_their_own_results() {
     let tools = registry();
     let code =
         "print(n)\ntime.sleep(0.05)\nopen(str(n), 'w').close()\nresult = [n, os.listdir('.')]";
     let steps = (0..50).map(|n| {
         let tools = tools.clone();
-        let heard = Heard::default();
+        let captured = CapturedLog::default();
         let mut step = call(json!({"code": code}));
         step.input = map(json!({"n": n}));
-        step.logs = heard.sink();
+        step.logs = captured.sink();
         let running = tokio::spawn(async move { tools.run("python", step).await });
-        (n, heard, running)
+        (n, captured, running)
     });
-    for (n, heard, running) in steps.collect::<Vec<_>>() {
+    for (n, captured, running) in steps.collect::<Vec<_>>() {
         assert_eq!(running.await.unwrap(), Ok(json!([n, [n.to_string()]])));
-        assert_eq!(heard.text(), format!("{n}\n"));
+        assert_eq!(captured.text(), format!("{n}\n"));
     }
 }
 
 #[tokio::test]
-async fn a_gigabyte_of_output_neither_fails_the_step_nor_is_kept() {
-    let heard = Heard::default();
+async fn a_gigabyte_of_output_is_truncated_and_does_not_fail_the_step() {
+    let captured = CapturedLog::default();
     let mut step = call(json!({
         "code": "import subprocess\nprint('first')\nsubprocess.run(['head', '-c', '1000000000', '/dev/zero'])\n\
                  print('last')\nresult = 'done'",
     }));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     assert_eq!(registry().run("python", step).await, Ok(json!("done")));
-    let text = heard.text();
+    let text = captured.text();
     assert!(text.starts_with("first\n") && text.ends_with("last\n"));
     assert!(text.len() < 1_100_000, "{} bytes kept", text.len());
     let gap = 1_000_000_000 + "first\nlast\n".len() - 1024 * 1024;
@@ -109,7 +109,7 @@ async fn inputs_of_megabytes_arrive() {
 }
 
 #[tokio::test]
-async fn limits_hold() {
+async fn limits_are_enforced() {
     let code = "x = bytearray(600 * 1024 * 1024)";
     let config = json!({"code": code, "limits": {"memory_mb": 400}});
     let failure = run("python", config).await.unwrap_err();
@@ -126,7 +126,7 @@ async fn limits_hold() {
 }
 
 #[tokio::test]
-async fn threads_end_before_the_step_and_forks_do_not_answer_for_it() {
+async fn threads_end_before_the_step_and_forks_do_not_return_its_result() {
     let code = "\
 import threading
 def late():
@@ -139,9 +139,9 @@ else:
     os.wait()
     result = 'the step'
 ";
-    let heard = Heard::default();
+    let captured = CapturedLog::default();
     let mut step = call(json!({"code": code}));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     assert_eq!(registry().run("python", step).await, Ok(json!("the step")));
-    assert_eq!(heard.text(), "late\n");
+    assert_eq!(captured.text(), "late\n");
 }

@@ -8,7 +8,7 @@ use noetl_model::FailureKind;
 use noetl_tools::{Options, ToolRegistry};
 use serde_json::json;
 
-use crate::harness::{Heard, assert_gone, call, detail, registry};
+use crate::harness::{CapturedLog, assert_gone, call, detail, registry};
 
 /// Never ends, nor does its child, and says both pids.
 const ENDLESS: &str = "\
@@ -24,16 +24,16 @@ while True: time.sleep(1000)
 #[tokio::test]
 async fn a_timeout_kills_the_step_and_its_children() {
     let tools = registry();
-    let heard = Heard::default();
+    let captured = CapturedLog::default();
     let mut step = call(json!({"code": ENDLESS}));
     step.timeout = Some(Duration::from_millis(1500));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     let failure = tools.run("python", step).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Timeout);
     assert_eq!(failure.message, "step 'load' took longer than its limit of 1.5s");
     assert!(detail(&failure, "stdout").as_str().unwrap().starts_with("child"));
-    assert_gone(&heard.line("child").await).await;
-    assert_gone(&heard.line("step").await).await;
+    assert_gone(&captured.line("child").await).await;
+    assert_gone(&captured.line("step").await).await;
     assert_eq!(tools.run("python", call(json!({"code": "result = 1"}))).await, Ok(json!(1)));
 }
 
@@ -41,15 +41,15 @@ async fn a_timeout_kills_the_step_and_its_children() {
 async fn a_cancel_or_a_drop_kills_the_step_and_its_children() {
     for cancelled in [true, false] {
         let tools = registry();
-        let heard = Heard::default();
+        let captured = CapturedLog::default();
         let mut step = call(json!({"code": ENDLESS}));
-        step.logs = heard.sink();
+        step.logs = captured.sink();
         let cancel = step.cancel.clone();
         let running = tokio::spawn({
             let tools = tools.clone();
             async move { tools.run("python", step).await }
         });
-        let pids = (heard.line("child").await, heard.line("step").await);
+        let pids = (captured.line("child").await, captured.line("step").await);
         if cancelled {
             cancel.cancel();
             let failure = running.await.unwrap().unwrap_err();
@@ -63,7 +63,7 @@ async fn a_cancel_or_a_drop_kills_the_step_and_its_children() {
 }
 
 #[tokio::test]
-async fn a_step_that_dies_without_an_answer_is_reported_at_once() {
+async fn a_step_that_dies_without_a_result_is_reported_at_once() {
     let tools = registry();
     for (code, message, exit_code) in [
         ("os._exit(3)", "the step's process ended with exit code 3 before it gave a result", 3),
@@ -94,7 +94,7 @@ async fn background_processes_of_a_step_are_killed_at_its_end() {
 }
 
 #[tokio::test]
-async fn a_process_that_left_the_group_does_not_hold_the_step() {
+async fn a_process_that_left_the_group_does_not_delay_the_step() {
     let code = "\
 import subprocess
 result = subprocess.Popen(['sleep', '1000'], start_new_session=True).pid
@@ -108,16 +108,16 @@ result = subprocess.Popen(['sleep', '1000'], start_new_session=True).pid
 }
 
 #[tokio::test]
-async fn a_lost_template_fails_its_steps_for_another_try_and_is_replaced() {
+async fn a_lost_zygote_fails_its_steps_retryably_and_is_replaced() {
     let tools = registry();
-    let heard = Heard::default();
+    let captured = CapturedLog::default();
     let mut step = call(json!({"code": ENDLESS}));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     let running = tokio::spawn({
         let tools = tools.clone();
         async move { tools.run("python", step).await }
     });
-    let template = heard.line("template").await;
+    let template = captured.line("template").await;
     let kill = call(json!({"code": "os.kill(os.getppid(), 9)\ntime.sleep(1000)"}));
     let failure = tools.run("python", kill).await.unwrap_err();
     assert!(failure.retryable);
@@ -125,13 +125,13 @@ async fn a_lost_template_fails_its_steps_for_another_try_and_is_replaced() {
     assert!(failure.retryable);
     assert!(failure.message.contains("template"), "{}", failure.message);
     assert_gone(&template).await;
-    assert_gone(&heard.line("step").await).await;
-    assert_gone(&heard.line("child").await).await;
+    assert_gone(&captured.line("step").await).await;
+    assert_gone(&captured.line("child").await).await;
     assert_eq!(tools.run("python", call(json!({"code": "result = 1"}))).await, Ok(json!(1)));
 }
 
 #[tokio::test]
-async fn the_template_outlives_polite_signals() {
+async fn the_zygote_ignores_termination_signals() {
     let tools = registry();
     let code = "for s in (1, 2, 15): os.kill(os.getppid(), s)\nresult = os.getppid()";
     let first = tools.run("python", call(json!({"code": code}))).await.unwrap();
@@ -140,7 +140,7 @@ async fn the_template_outlives_polite_signals() {
 }
 
 #[tokio::test]
-async fn dropping_the_tools_ends_the_template_and_removes_its_files() {
+async fn dropping_the_tools_ends_the_zygote_and_removes_its_files() {
     let base = std::env::temp_dir().join(format!("noetl-tools-drop-{}", std::process::id()));
     let tools = ToolRegistry::standard(Options { work_dir: base.clone(), ..Options::default() });
     let code = "open('x', 'w').close()\nresult = os.getppid()";
@@ -157,7 +157,7 @@ async fn dropping_the_tools_ends_the_template_and_removes_its_files() {
     panic!("files are left in {}", base.display());
 }
 
-/// The worker of the next test: runs until it is killed.
+/// Runs as the worker process of the next test, until it is killed.
 #[tokio::test]
 async fn a_worker_to_be_killed() {
     let Some(pid_file) = std::env::var_os("NOETL_TOOLS_TEST_PIDS").map(PathBuf::from) else {

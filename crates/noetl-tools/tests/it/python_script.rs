@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::harness::{call, map, registry, run};
 
 #[tokio::test]
-async fn a_program_may_lie_in_the_playbook_in_a_file_or_at_an_address() {
+async fn a_script_is_read_from_the_playbook_a_file_or_a_url() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("program.py");
     std::fs::write(&path, "def main(name): return 'hello ' + name").unwrap();
@@ -44,7 +44,7 @@ async fn a_program_may_lie_in_the_playbook_in_a_file_or_at_an_address() {
 }
 
 #[tokio::test]
-async fn a_missing_program_is_named() {
+async fn errors_name_the_missing_script() {
     for (script, message) in [
         (json!("program.py"), "`script` must be a map such as"),
         (json!({}), "`script.source` of type inline needs the program under `code`"),

@@ -12,7 +12,7 @@ use noetl_tools::{
 };
 use serde_json::json;
 
-use crate::harness::{HOST_VARIABLE, Heard, assert_gone, call, detail, host, isolated};
+use crate::harness::{CapturedLog, HOST_VARIABLE, assert_gone, call, detail, host, isolated};
 
 /// The part that every skip names that needs root.
 const ANOTHER_USER: &str = "another user for steps";
@@ -40,11 +40,11 @@ async fn options(level: Level) -> Option<Options> {
 
 /// Options at every level that the machine allows.
 async fn at_each(levels: &[Level]) -> Vec<Options> {
-    let mut found = Vec::new();
+    let mut available = Vec::new();
     for level in levels {
-        found.extend(options(*level).await);
+        available.extend(options(*level).await);
     }
-    found
+    available
 }
 
 const CONFINED: [Level; 3] = [Level::Landlock, Level::Namespaces, Level::User];
@@ -54,11 +54,11 @@ async fn run(options: &Options, kind: &str, config: Value) -> Result<Value, Fail
 }
 
 fn has_python() -> bool {
-    let found = Path::new(PYTHON).exists();
-    if !found {
+    let exists = Path::new(PYTHON).exists();
+    if !exists {
         missing(PYTHON, "apt-get install python3");
     }
-    found
+    exists
 }
 
 /// A directory that every user may enter, with a file of the program and names that lead to it.
@@ -156,7 +156,7 @@ fn file_name(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn programs_of_a_step_do_not_see_files_of_the_program_in_namespaces() {
+async fn processes_of_a_step_do_not_see_files_of_the_program_in_namespaces() {
     let home = Home::new();
     for options in at_each(&[Level::Namespaces, Level::User]).await {
         let level = options.isolation.level;
@@ -262,7 +262,7 @@ time.sleep(600)' >/dev/null 2>&1",
     ),
 ];
 
-/// The script that leaves a process behind and ends when that is there.
+/// Returns a script that starts a background process and then ends.
 fn escape(script: &str, mark: &str) -> String {
     let script = script.replace("600", mark);
     format!(
@@ -331,12 +331,12 @@ async fn no_process_outlives_a_step_that_is_stopped() {
                     json!({"code": format!("import subprocess\nsubprocess.run(['sh', '-c', {command:?}])")})
                 }
             };
-            let heard = Heard::default();
-            let call = ToolCall { logs: heard.sink(), ..call(config) };
+            let captured = CapturedLog::default();
+            let call = ToolCall { logs: captured.sink(), ..call(config) };
             let cancel = call.cancel.clone();
             let tools = ToolRegistry::standard(options.clone());
             let running = tokio::spawn(async move { tools.run(kind, call).await });
-            heard.line("ready").await;
+            captured.line("ready").await;
             cancel.cancel();
             let failure = running.await.unwrap().unwrap_err();
             assert_eq!(failure.kind, FailureKind::Cancelled, "{kind}");
@@ -350,11 +350,11 @@ async fn sandboxes_end_with_their_worker() {
     for options in at_each(&CONFINED).await {
         let mark = format!("{}", 100_000 + rand_number());
         let command = format!("setsid sleep {mark} & echo ready; sleep {mark}");
-        let heard = Heard::default();
-        let call = ToolCall { logs: heard.sink(), ..call(json!({ "command": command })) };
+        let captured = CapturedLog::default();
+        let call = ToolCall { logs: captured.sink(), ..call(json!({ "command": command })) };
         let tools = ToolRegistry::standard(options.clone());
         let running = tokio::spawn(async move { tools.run("shell", call).await });
-        heard.line("ready").await;
+        captured.line("ready").await;
         running.abort();
         let _ = running.await;
         // A process that replaces its program shows no command line for a moment, so one look that
@@ -483,7 +483,7 @@ async fn steps_use_the_directories_of_their_tenant_and_no_others() {
 }
 
 #[tokio::test]
-async fn tools_that_are_not_on_the_list_of_a_tenant_are_refused() {
+async fn tools_that_are_not_on_the_list_of_a_tenant_are_rejected() {
     let options =
         Options { tools: "noop; acme: noop,shell".parse().unwrap(), ..Options::default() };
     let tools = ToolRegistry::standard(options);
@@ -529,7 +529,7 @@ async fn a_worker_without_rights_contains_its_steps() {
         "sandbox::no_process_of_a_shell_step_outlives_it",
         "sandbox::no_process_of_a_python_step_outlives_it",
         "sandbox::no_tool_opens_a_file_of_the_program_at_any_level",
-        "sandbox::programs_of_a_step_do_not_see_files_of_the_program_in_namespaces",
+        "sandbox::processes_of_a_step_do_not_see_files_of_the_program_in_namespaces",
         "sandbox::a_step_can_neither_signal_nor_trace_its_host_or_the_worker",
         "sandbox::steps_use_the_directories_of_their_tenant_and_no_others",
     ] {
@@ -542,18 +542,18 @@ async fn a_worker_without_rights_contains_its_steps() {
         let Ok(output) = command.output() else {
             return missing("setpriv", "apt-get install util-linux");
         };
-        let said = String::from_utf8_lossy(&output.stdout);
+        let stdout = String::from_utf8_lossy(&output.stdout);
         let complaint = String::from_utf8_lossy(&output.stderr);
         if complaint.contains("failed to execute") && complaint.contains("Permission denied") {
             return unsupported("the test program for another user", complaint.trim());
         }
-        assert!(output.status.success(), "{test}: {said}\n{complaint}");
+        assert!(output.status.success(), "{test}: {stdout}\n{complaint}");
         let is_lacking =
             |line: &&str| line.starts_with("skipped: ") && !line.contains(ANOTHER_USER);
-        if let Some(line) = said.lines().find(is_lacking) {
+        if let Some(line) = stdout.lines().find(is_lacking) {
             unsupported("isolation for a user without rights", line);
         }
-        assert!(said.contains("1 passed"), "{test}: {said}");
+        assert!(stdout.contains("1 passed"), "{test}: {stdout}");
     }
 }
 
@@ -581,12 +581,12 @@ async fn a_failing_step_in_a_sandbox_returns_its_exit_code() {
 #[tokio::test]
 async fn a_host_survives_the_signals_of_its_service() {
     for options in at_each(&[Level::Landlock]).await {
-        let heard = Heard::default();
+        let captured = CapturedLog::default();
         let command = "echo host $PPID; sleep 1; echo over";
-        let call = ToolCall { logs: heard.sink(), ..call(json!({ "command": command })) };
+        let call = ToolCall { logs: captured.sink(), ..call(json!({ "command": command })) };
         let tools = ToolRegistry::standard(options);
         let running = tokio::spawn(async move { tools.run("shell", call).await });
-        let host = heard.line("host ").await;
+        let host = captured.line("host ").await;
         let pid = rustix::process::Pid::from_raw(host.parse().unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         let answer = running.await.unwrap().unwrap();

@@ -11,15 +11,15 @@ use crate::harness::{call, map, registry};
 
 /// Values in memory, by numbers.
 #[derive(Default)]
-struct Shelf(Mutex<Vec<Value>>);
+struct InMemoryArtifacts(Mutex<Vec<Value>>);
 
 #[async_trait]
-impl Artifacts for Shelf {
+impl Artifacts for InMemoryArtifacts {
     async fn get(&self, reference: &str) -> Result<Value, Failure> {
         let place =
             reference.strip_prefix("shelf://").and_then(|place| place.parse::<usize>().ok());
-        let found = place.and_then(|place| self.0.lock().unwrap().get(place).cloned());
-        found.ok_or_else(|| Failure::new(FailureKind::NotFound, format!("no {reference}")))
+        let value = place.and_then(|place| self.0.lock().unwrap().get(place).cloned());
+        value.ok_or_else(|| Failure::new(FailureKind::NotFound, format!("no {reference}")))
     }
 
     async fn put(&self, value: Value) -> Result<Value, Failure> {
@@ -29,11 +29,11 @@ impl Artifacts for Shelf {
     }
 }
 
-/// Credentials in memory.
+/// In-memory credentials by name.
 #[derive(Default)]
-struct Ring(BTreeMap<&'static str, (&'static str, Map)>);
+struct InMemoryCredentials(BTreeMap<&'static str, (&'static str, Map)>);
 
-impl Ring {
+impl InMemoryCredentials {
     fn with(mut self, name: &'static str, kind: &'static str, data: Value) -> Self {
         self.0.insert(name, (kind, map(data)));
         self
@@ -41,7 +41,7 @@ impl Ring {
 }
 
 #[async_trait]
-impl CredentialSource for Ring {
+impl CredentialSource for InMemoryCredentials {
     async fn get(&self, alias: &str) -> Result<ToolCredential, Failure> {
         let (kind, data) = self.0.get(alias).ok_or_else(|| {
             Failure::new(FailureKind::NotFound, format!("there is no credential '{alias}'"))
@@ -50,15 +50,15 @@ impl CredentialSource for Ring {
     }
 }
 
-fn with_ring(config: Value, ring: Ring) -> ToolCall {
+fn with_credentials(config: Value, credentials: InMemoryCredentials) -> ToolCall {
     let mut call = call(config);
-    call.credentials = Some(Arc::new(ring));
+    call.credentials = Some(Arc::new(credentials));
     call
 }
 
 #[tokio::test]
-async fn results_are_kept_and_read_by_reference() {
-    let shelf: Arc<dyn Artifacts> = Arc::new(Shelf::default());
+async fn results_are_stored_and_read_by_reference() {
+    let shelf: Arc<dyn Artifacts> = Arc::new(InMemoryArtifacts::default());
     let run = async |config: Value, input: Value| {
         let mut step = call(config);
         step.input = map(input);
@@ -99,9 +99,15 @@ async fn results_are_kept_and_read_by_reference() {
 
 #[tokio::test]
 async fn a_credential_is_described_without_its_secrets() {
-    let ring =
-        || Ring::default().with("pg", "postgres", json!({"user": "u", "password": "hunter2"}));
-    let run = async |config| registry().run("secrets", with_ring(config, ring())).await;
+    let credentials = || {
+        InMemoryCredentials::default().with(
+            "pg",
+            "postgres",
+            json!({"user": "u", "password": "hunter2"}),
+        )
+    };
+    let run =
+        async |config| registry().run("secrets", with_credentials(config, credentials())).await;
     let answer = run(json!({"credential": "pg"})).await.unwrap();
     assert_eq!(answer, json!({"name": "pg", "type": "postgres", "fields": ["user", "password"]}));
     let answer = run(json!({"name": "pg", "field": "password"})).await.unwrap();
@@ -121,14 +127,14 @@ async fn a_credential_is_described_without_its_secrets() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alias_opens_a_database() {
     let database = TestDatabase::new();
-    let ring = || {
-        Ring::default().with("pg", "postgres", json!({"connection": database.url()})).with(
-            "wrong",
-            "bearer",
-            json!({"token": "t"}),
-        )
+    let credentials = || {
+        InMemoryCredentials::default()
+            .with("pg", "postgres", json!({"connection": database.url()}))
+            .with("wrong", "bearer", json!({"token": "t"}))
     };
-    let run = async |kind: &str, config| registry().run(kind, with_ring(config, ring())).await;
+    let run = async |kind: &str, config| {
+        registry().run(kind, with_credentials(config, credentials())).await
+    };
     for auth in [
         json!("pg"),
         json!({"type": "postgres", "credential": "pg"}),

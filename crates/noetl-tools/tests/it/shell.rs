@@ -4,10 +4,10 @@ use noetl_model::FailureKind;
 use noetl_tools::{Environment, Options, ToolRegistry};
 use serde_json::json;
 
-use crate::harness::{Heard, assert_gone, call, detail, map, registry, run};
+use crate::harness::{CapturedLog, assert_gone, call, detail, map, registry, run};
 
 #[tokio::test]
-async fn a_command_answers_with_its_streams() {
+async fn a_command_returns_its_streams() {
     let answer = run("shell", json!({"command": "echo out; echo err >&2"})).await;
     assert_eq!(answer, Ok(json!({"exit_code": 0, "stdout": "out\n", "stderr": "err\n"})));
     let answer = run("shell", json!({"command": ""})).await;
@@ -38,7 +38,7 @@ async fn a_failed_command_returns_its_code_and_last_output() {
 }
 
 #[tokio::test]
-async fn it_sees_its_settings_and_input_but_not_the_workers_environment() {
+async fn a_command_sees_its_settings_and_input_but_not_the_workers_environment() {
     let environment = Environment {
         set: [("EXTRA".to_owned(), "1".to_owned())].into(),
         ..Environment::default()
@@ -55,7 +55,7 @@ async fn it_sees_its_settings_and_input_but_not_the_workers_environment() {
 }
 
 #[tokio::test]
-async fn its_own_directory_is_fresh_and_removed() {
+async fn the_directory_of_a_command_is_new_and_removed_afterwards() {
     let answer = run("shell", json!({"command": "touch x; mkdir y; pwd; ls -A"})).await.unwrap();
     let lines: Vec<_> = answer["stdout"].as_str().unwrap().lines().collect();
     assert_eq!(lines[1..], ["x", "y"]);
@@ -98,25 +98,25 @@ const STUBBORN: &str =
 
 #[tokio::test]
 async fn a_timeout_kills_the_whole_group() {
-    let heard = Heard::default();
+    let captured = CapturedLog::default();
     let mut step = call(json!({"command": STUBBORN, "timeout": 0.7}));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     let failure = registry().run("shell", step).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Timeout);
     assert_eq!(failure.message, "step 'load' took longer than its limit of 700ms");
     assert!(failure.retryable);
-    assert_gone(&heard.line("child").await).await;
-    assert_gone(&heard.line("shell").await).await;
+    assert_gone(&captured.line("child").await).await;
+    assert_gone(&captured.line("shell").await).await;
 }
 
 #[tokio::test]
 async fn a_cancel_kills_the_whole_group() {
-    let heard = Heard::default();
+    let captured = CapturedLog::default();
     let mut step = call(json!({"command": STUBBORN}));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     let cancel = step.cancel.clone();
     let running = tokio::spawn(async move { registry().run("shell", step).await });
-    let pids = (heard.line("child").await, heard.line("shell").await);
+    let pids = (captured.line("child").await, captured.line("shell").await);
     cancel.cancel();
     let failure = running.await.unwrap().unwrap_err();
     assert_eq!(failure.kind, FailureKind::Cancelled);
@@ -125,14 +125,14 @@ async fn a_cancel_kills_the_whole_group() {
 }
 
 #[tokio::test]
-async fn a_polite_program_may_clean_up() {
-    let heard = Heard::default();
+async fn a_program_can_clean_up_on_sigterm() {
+    let captured = CapturedLog::default();
     let command = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
     let mut step = call(json!({"command": command}));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     let cancel = step.cancel.clone();
     let running = tokio::spawn(async move { registry().run("shell", step).await });
-    heard.line("ready").await;
+    captured.line("ready").await;
     cancel.cancel();
     let failure = running.await.unwrap().unwrap_err();
     assert_eq!(detail(&failure, "stdout"), "ready\ncleaned\n");
@@ -140,11 +140,11 @@ async fn a_polite_program_may_clean_up() {
 
 #[tokio::test]
 async fn a_dropped_call_leaves_nothing_running() {
-    let heard = Heard::default();
+    let captured = CapturedLog::default();
     let mut step = call(json!({"command": STUBBORN}));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     let running = tokio::spawn(async move { registry().run("shell", step).await });
-    let pids = (heard.line("child").await, heard.line("shell").await);
+    let pids = (captured.line("child").await, captured.line("shell").await);
     running.abort();
     assert_gone(&pids.0).await;
     assert_gone(&pids.1).await;
@@ -157,7 +157,7 @@ async fn background_processes_of_a_shell_step_are_killed_at_its_end() {
 }
 
 #[tokio::test]
-async fn wrong_settings_are_named() {
+async fn errors_name_the_invalid_setting() {
     for (config, message) in [
         (json!({}), "a shell step needs `command` (a text) or `cmds` (a list)"),
         (json!({"command": 1}), "`command` must be a text or a list, not a number"),

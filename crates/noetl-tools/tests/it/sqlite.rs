@@ -32,7 +32,7 @@ async fn a_database_in_memory_is_fresh_each_time() {
 }
 
 #[tokio::test]
-async fn a_file_is_kept_and_parameters_are_values() {
+async fn a_file_persists_and_parameters_are_values() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.db").display().to_string();
     let made = json!({"db_path": path, "commands": [
@@ -78,7 +78,7 @@ async fn several_statements_take_effect_together() {
 }
 
 #[tokio::test]
-async fn mistakes_are_named() {
+async fn errors_name_the_invalid_setting() {
     for (config, kind, message) in [
         (json!({}), FailureKind::Config, "a sqlite step needs its SQL under `query`"),
         (
@@ -140,7 +140,7 @@ async fn timeout_and_cancel_stop_the_statement() {
 }
 
 #[tokio::test]
-async fn a_locked_database_is_waited_for() {
+async fn a_statement_waits_for_a_locked_database() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.db").display().to_string();
     let other = rusqlite::Connection::open(&path).unwrap();

@@ -43,7 +43,7 @@ impl Fixture {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_go_from_postgres_to_sqlite_and_back() {
+async fn rows_are_copied_from_postgres_to_sqlite_and_back() {
     let fixture = Fixture::new();
     fixture.database.psql(
         "create table a as select i as id, 'name ' || i as name, \
@@ -87,7 +87,7 @@ async fn rows_go_from_postgres_to_sqlite_and_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_target_is_written_whole_or_not_at_all() {
+async fn the_target_is_written_atomically() {
     let fixture = Fixture::new();
     fixture.database.psql("create table t (id int primary key); insert into t values (1)");
     fixture.sqlite("create table t (id integer primary key); insert into t values (1)").await;
@@ -179,7 +179,7 @@ async fn a_json_endpoint_is_a_source() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn timeout_stops_both_sides_and_keeps_nothing() {
+async fn a_timeout_stops_both_sides_and_rolls_back() {
     let fixture = Fixture::new();
     fixture.sqlite("create table t (i)").await;
     let source = fixture
@@ -195,7 +195,7 @@ async fn timeout_stops_both_sides_and_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn mistakes_are_named() {
+async fn errors_name_the_invalid_setting() {
     let run =
         async |config: Value| registry().run("transfer", call(config)).await.unwrap_err().message;
     let source = json!({"kind": "sqlite", "query": "select 1 as a"});

@@ -111,13 +111,13 @@ impl KeychainResolver<'_, '_> {
 /// Builds the form of a client credentials grant.
 fn client_credentials(name: &str, settings: &Map, stored: &Map) -> Result<Map, Failure> {
     let mut form = Map::new();
-    let given = |key: &str| text(settings, key).or_else(|| text(stored, key));
+    let setting = |key: &str| text(settings, key).or_else(|| text(stored, key));
     form.insert(
         "grant_type".to_owned(),
-        given("grant_type").unwrap_or("client_credentials").into(),
+        setting("grant_type").unwrap_or("client_credentials").into(),
     );
     for key in ["client_id", "client_secret"] {
-        let Some(value) = given(key) else {
+        let Some(value) = setting(key) else {
             let message = format!("neither it nor its credential has '{key}'; give 'data' instead");
             return Err(unusable(name, message));
         };
@@ -125,7 +125,7 @@ fn client_credentials(name: &str, settings: &Map, stored: &Map) -> Result<Map, F
     }
     for key in ["scope", "audience", "resource"] {
         // `scope` in the entry itself is the sharing scope of the keychain entry.
-        let value = if key == "scope" { text(stored, key) } else { given(key) };
+        let value = if key == "scope" { text(stored, key) } else { setting(key) };
         if let Some(value) = value {
             form.insert(key.to_owned(), value.into());
         }

@@ -86,9 +86,9 @@ impl AnnouncedSource {
         let max = free.clamp(1, LEASE_BATCH_MAX);
         let next = self.bus.next(COMMAND_STREAM, &hearing.readers, max, hearing.look_after).await;
         match next {
-            Ok(given) => {
-                given.iter().for_each(|_| self.counters().count(WorkerEvent::Heard));
-                let receipts = given.into_iter().map(|given| given.receipt).collect();
+            Ok(deliveries) => {
+                deliveries.iter().for_each(|_| self.counters().count(WorkerEvent::Announced));
+                let receipts = deliveries.into_iter().map(|delivery| delivery.receipt).collect();
                 NextLease { receipts, wait: Duration::ZERO }
             }
             Err(error) => {
@@ -107,9 +107,9 @@ impl AnnouncedSource {
         if !self.bus.is_connected() {
             return Vec::new();
         }
-        let Ok(Some(found)) = self.bus.state(COMMAND_STREAM).await else { return Vec::new() };
+        let Ok(Some(state)) = self.bus.state(COMMAND_STREAM).await else { return Vec::new() };
         let pool = self.lease.pool.as_deref().unwrap_or(DEFAULT_POOL);
-        let readers = consumers_of_pool(pool, &found.consumers);
+        let readers = consumers_of_pool(pool, &state.consumers);
         if !readers.is_empty() && self.counters().set_bus_up(true) {
             info!(pool, readers = readers.join(", "), "receiving command announcements");
         }
@@ -124,18 +124,18 @@ impl CommandSource for AnnouncedSource {
     async fn take(&self, free: usize) -> Option<Vec<(CommandTask, OwnedCommand)>> {
         let mut hearing = self.hearing.lock().await;
         loop {
-            let heard = tokio::select! {
-                heard = self.hear(&mut hearing, free) => heard,
+            let received = tokio::select! {
+                received = self.hear(&mut hearing, free) => received,
                 () = self.lease.draining.cancelled() => return None,
             };
-            let Some(taken) = self.lease.take_within(free, heard.wait).await else {
-                self.bus.nack(&heard.receipts).await;
+            let Some(claimed) = self.lease.take_within(free, received.wait).await else {
+                self.bus.nack(&received.receipts).await;
                 return None;
             };
-            self.bus.done(&heard.receipts).await;
-            if !taken.is_empty() {
+            self.bus.done(&received.receipts).await;
+            if !claimed.is_empty() {
                 hearing.look_after = LOOK_FIRST;
-                return Some(taken);
+                return Some(claimed);
             }
             hearing.look_after = (hearing.look_after * 2).min(LOOK_MAX);
         }
@@ -208,7 +208,7 @@ mod tests {
             runtime: None,
         };
         let lease = LeasePoller {
-            held: HeldLeases::default(),
+            leases: HeldLeases::default(),
             reporter: Reporter::start(&link, None, &stop),
             lines: LogShipper::start(&link, Arc::new(SystemClock), &stop),
             link,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_stopped_before_the_response_leaves_the_announcement_to_others() {
+    async fn a_worker_stopped_before_the_response_does_not_ack_the_announcement() {
         let bus = Arc::new(MemoryStream::new());
         bus.ensure(&stream("noetl.commands.shared.>")).await.unwrap();
         let (announced, draining) = announced(&bus);
@@ -238,13 +238,13 @@ mod tests {
             draining.cancel();
         };
         announced.counters().set_bus();
-        let (taken, ()) = tokio::join!(announced.take(4), stopping);
-        assert!(taken.is_none());
+        let (claimed, ()) = tokio::join!(announced.take(4), stopping);
+        assert!(claimed.is_none());
         assert!(bus.give(READER).is_some(), "somebody else is given it");
     }
 
     #[tokio::test]
-    async fn a_consumer_with_another_filter_is_not_read() {
+    async fn a_consumer_with_another_filter_is_not_used() {
         let bus = Arc::new(MemoryStream::new());
         let (announced, _draining) = announced(&bus);
         assert!(announced.readers().await.is_empty(), "there is no stream");
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(announced.readers().await, [READER]);
         bus.set_connected(false);
         let mut hearing = Hearing { readers: vec![READER.to_owned()], look_after: LOOK_FIRST };
-        let heard = announced.hear(&mut hearing, 1).await;
-        assert!(hearing.readers.is_empty() && heard.wait == DEAF_WAIT, "the call waits instead");
+        let received = announced.hear(&mut hearing, 1).await;
+        assert!(hearing.readers.is_empty() && received.wait == DEAF_WAIT, "the call waits instead");
     }
 }

@@ -22,14 +22,14 @@ pub(crate) async fn upload(link: &ServerLink, bytes: Bytes) -> Result<BlobRef, F
     let mut delays = RETRY.delays();
     loop {
         let call = work::put_content(&digest, bytes.clone());
-        let kept = link.client.carry(call).await;
-        link.note(&kept);
-        match kept {
-            Ok(kept) => {
+        let stored = link.client.carry(call).await;
+        link.note(&stored);
+        match stored {
+            Ok(stored) => {
                 link.counters.count(WorkerEvent::Uploaded);
                 return Ok(BlobRef {
-                    digest: kept.digest.into(),
-                    bytes: kept.bytes,
+                    digest: stored.digest.into(),
+                    bytes: stored.bytes,
                     media_type: JSON.into(),
                 });
             }
@@ -57,11 +57,11 @@ pub(crate) async fn download(link: &ServerLink, reference: &BlobRef) -> Result<V
         LoadError { message: chain(&error), is_passing }
     })?;
     let compared = tokio::task::spawn_blocking(move || (Digest::of_bytes(&bytes), bytes)).await;
-    let (found, bytes) = compared.map_err(|_| lost("it could not be compared".to_owned()))?;
-    match found == digest {
+    let (actual, bytes) = compared.map_err(|_| lost("it could not be compared".to_owned()))?;
+    match actual == digest {
         true => Ok(bytes),
         // Truncated in transit, unless the server's copy is damaged.
-        false => Err(LoadError { message: format!("{found} came"), is_passing: true }),
+        false => Err(LoadError { message: format!("{actual} came"), is_passing: true }),
     }
 }
 

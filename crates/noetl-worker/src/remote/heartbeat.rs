@@ -19,16 +19,16 @@ const PER_LEASE: u32 = 9;
 const PER_LEASE_IDLE: u32 = 3;
 
 /// Sends heartbeats until `stop` is cancelled.
-pub(crate) async fn run(link: &ServerLink, held: &HeldLeases, stop: CancellationToken) {
+pub(crate) async fn run(link: &ServerLink, leases: &HeldLeases, stop: CancellationToken) {
     loop {
-        let per_lease = if held.len() == 0 { PER_LEASE_IDLE } else { PER_LEASE };
+        let per_lease = if leases.len() == 0 { PER_LEASE_IDLE } else { PER_LEASE };
         let pause = link.lease() / per_lease;
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return,
         }
         let mut delays = ExponentialBackoff::new(RETRY_FIRST, pause.max(RETRY_FIRST)).delays();
-        while !beat(link, held).await {
+        while !beat(link, leases).await {
             tokio::select! {
                 () = tokio::time::sleep(delays.next_delay()) => {}
                 () = stop.cancelled() => return,
@@ -38,8 +38,8 @@ pub(crate) async fn run(link: &ServerLink, held: &HeldLeases, stop: Cancellation
 }
 
 /// Sends one heartbeat. Returns `true` if the server accepted it.
-async fn beat(link: &ServerLink, held: &HeldLeases) -> bool {
-    let commands = held.commands();
+async fn beat(link: &ServerLink, leases: &HeldLeases) -> bool {
+    let commands = leases.commands();
     link.counters.set_running(commands.len());
     let mut batches: Vec<&[_]> = commands.chunks(LEASE_BATCH_MAX).collect();
     if batches.is_empty() {
@@ -62,10 +62,10 @@ async fn beat(link: &ServerLink, held: &HeldLeases) -> bool {
         };
         link.set_lease(reply.lease_seconds);
         for command in reply.cancel {
-            held.cancel(command.into());
+            leases.cancel(command.into());
         }
         for command in reply.lost {
-            if held.mark_lost(command.into()) {
+            if leases.mark_lost(command.into()) {
                 link.counters.count(WorkerEvent::Lost);
                 info!(command.id = %command, "command reassigned to another worker");
             }

@@ -38,7 +38,7 @@ const TOO_SOON: Duration = Duration::from_millis(500);
 /// Commands of a server, leased over HTTP.
 pub(crate) struct LeasePoller {
     pub(crate) link: Arc<ServerLink>,
-    pub(crate) held: HeldLeases,
+    pub(crate) leases: HeldLeases,
     pub(crate) reporter: Reporter,
     pub(crate) lines: LogShipper,
     pub(crate) pool: Option<String>,
@@ -61,9 +61,9 @@ impl CommandSource for LeasePoller {
 
     async fn take(&self, free: usize) -> Option<Vec<(CommandTask, OwnedCommand)>> {
         loop {
-            let taken = self.take_within(free, WAIT).await?;
-            if !taken.is_empty() {
-                return Some(taken);
+            let claimed = self.take_within(free, WAIT).await?;
+            if !claimed.is_empty() {
+                return Some(claimed);
             }
         }
     }
@@ -96,7 +96,7 @@ impl CommandSource for LeasePoller {
         };
         drop(claim);
         let next = next.and_then(|leased| self.lend(*leased));
-        self.link.counters.set_running(self.held.len());
+        self.link.counters.set_running(self.leases.len());
         next
     }
 }
@@ -122,11 +122,11 @@ impl LeasePoller {
             match asked {
                 Ok(reply) => {
                     self.link.set_lease(reply.lease_seconds);
-                    let taken = reply.commands.into_iter().filter_map(|it| self.lend(it));
-                    let taken: Vec<_> = taken.collect();
-                    if !taken.is_empty() || left.is_zero() || began.elapsed() >= wait {
-                        self.link.counters.set_running(self.held.len());
-                        return Some(taken);
+                    let claimed = reply.commands.into_iter().filter_map(|it| self.lend(it));
+                    let claimed: Vec<_> = claimed.collect();
+                    if !claimed.is_empty() || left.is_zero() || began.elapsed() >= wait {
+                        self.link.counters.set_running(self.leases.len());
+                        return Some(claimed);
                     }
                     if asked_at.elapsed() >= TOO_SOON {
                         delays.reset();
@@ -161,8 +161,8 @@ impl LeasePoller {
         let execution: ExecutionId = leased.execution_id.into();
         let command: CommandId = leased.event_id.into();
         let cancel = CancellationToken::new();
-        let holding = self.held.hold(command, cancel.clone())?;
-        self.link.counters.count(WorkerEvent::Taken);
+        let holding = self.leases.hold(command, cancel.clone())?;
+        self.link.counters.count(WorkerEvent::Claimed);
         let tenant = Tenant::new(leased.tenant_id.as_str());
         let lent = OwnedCommand { execution, command, tenant: tenant.clone(), holding };
         match issued(leased) {
@@ -175,7 +175,7 @@ impl LeasePoller {
                 let (reporter, link) = (self.reporter.clone(), self.link.clone());
                 tokio::spawn(async move {
                     // No handoff: the slot is already in use by another command.
-                    finish(&reporter, &link, &lent, given(&lent, ended), false).await;
+                    finish(&reporter, &link, &lent, completion_of(&lent, ended), false).await;
                 });
                 None
             }
@@ -196,7 +196,7 @@ impl LeasePoller {
         let execution = claim.execution;
         if ended.outcome.as_ref().is_ok_and(is_small) {
             redact(&link, (execution, &tenant), &mut ended);
-            return given(claim, ended);
+            return completion_of(claim, ended);
         }
         // Serializing a large value takes long enough to block the other tasks on this thread.
         let written = tokio::task::spawn_blocking(move || {
@@ -206,18 +206,19 @@ impl LeasePoller {
         });
         let Ok((mut ended, text)) = written.await else {
             let message = "the result has no JSON form";
-            return given(claim, Err(Failure::new(FailureKind::Schema, message)).into());
+            return completion_of(claim, Err(Failure::new(FailureKind::Schema, message)).into());
         };
-        let Some(text) = text else { return given(claim, ended) };
+        let Some(text) = text else { return completion_of(claim, ended) };
         if let Ok(data) = &mut ended.outcome {
             *data = small_fields(data.take());
         }
         match content::upload(&self.link, Bytes::from(text)).await {
-            Ok(kept) => {
-                let content = ContentStored { digest: kept.digest.to_string(), bytes: kept.bytes };
-                CompletionItem { content: Some(content), ..given(claim, ended) }
+            Ok(stored) => {
+                let content =
+                    ContentStored { digest: stored.digest.to_string(), bytes: stored.bytes };
+                CompletionItem { content: Some(content), ..completion_of(claim, ended) }
             }
-            Err(failure) => given(claim, CommandOutcome { outcome: Err(failure), ..ended }),
+            Err(failure) => completion_of(claim, CommandOutcome { outcome: Err(failure), ..ended }),
         }
     }
 }
@@ -232,9 +233,9 @@ fn redact(
         return;
     }
     let texts = link.placeholders.of_execution(execution);
-    let given =
+    let input =
         |alias: &str, field: &str| texts.get(&(alias.to_owned(), field.to_owned())).cloned();
-    link.redaction.ended(tenant, ended, Some(&given));
+    link.redaction.ended(tenant, ended, Some(&input));
 }
 
 /// Sends a completion until the server responds. Converts a rejected completion into a failure with
@@ -271,8 +272,8 @@ async fn finish(
         return None;
     };
     match reported {
-        ReportOutcome::Taken if is_done => link.counters.count(WorkerEvent::Done),
-        ReportOutcome::Taken => link.counters.count(WorkerEvent::Failed),
+        ReportOutcome::Accepted if is_done => link.counters.count(WorkerEvent::Done),
+        ReportOutcome::Accepted => link.counters.count(WorkerEvent::Failed),
         ReportOutcome::Late => {
             link.counters.count(WorkerEvent::Late);
             debug!(command.id = %claim.command, "late completion");
@@ -282,7 +283,7 @@ async fn finish(
     next
 }
 
-fn given(claim: &OwnedCommand, ended: CommandOutcome) -> CompletionItem {
+fn completion_of(claim: &OwnedCommand, ended: CommandOutcome) -> CompletionItem {
     let CommandOutcome { outcome, ctx, step } = ended;
     let (data, failure) = match outcome {
         Ok(data) => (data, None),

@@ -23,7 +23,7 @@ struct LeaseEntry {
 
 /// Lease of one command. Dropping it removes the command from the heartbeats.
 pub(crate) struct HeldLease {
-    held: HeldLeases,
+    leases: HeldLeases,
     command: CommandId,
     /// Cancelled when another worker owns the command.
     pub(crate) lost: CancellationToken,
@@ -32,7 +32,7 @@ pub(crate) struct HeldLease {
 impl HeldLease {
     /// Records that the command's completion is in flight.
     pub(crate) fn reports(&self) {
-        if let Some(entry) = self.held.lock().get_mut(&self.command) {
+        if let Some(entry) = self.leases.lock().get_mut(&self.command) {
             entry.is_reported = true;
         }
     }
@@ -40,7 +40,7 @@ impl HeldLease {
 
 impl Drop for HeldLease {
     fn drop(&mut self) {
-        self.held.lock().remove(&self.command);
+        self.leases.lock().remove(&self.command);
     }
 }
 
@@ -55,7 +55,7 @@ impl HeldLeases {
                 place.insert(LeaseEntry { cancel, lost: lost.clone(), is_reported: false })
             }
         };
-        Some(HeldLease { held: self.clone(), command, lost })
+        Some(HeldLease { leases: self.clone(), command, lost })
     }
 
     pub(crate) fn commands(&self) -> Vec<CommandId> {
@@ -77,8 +77,8 @@ impl HeldLeases {
     /// Records that another worker owns a command. Returns `true` if this worker leased it until
     /// now and is not reporting it.
     pub(crate) fn mark_lost(&self, command: CommandId) -> bool {
-        let held = self.lock();
-        let entry = held.get(&command).filter(|entry| !entry.is_reported);
+        let leases = self.lock();
+        let entry = leases.get(&command).filter(|entry| !entry.is_reported);
         let Some(entry) = entry.filter(|entry| !entry.lost.is_cancelled()) else { return false };
         entry.cancel.cancel();
         entry.lost.cancel();
@@ -97,18 +97,18 @@ mod tests {
 
     #[test]
     fn a_command_with_a_lost_lease_is_stopped_once_unless_its_report_is_in_flight() {
-        let held = HeldLeases::default();
+        let leases = HeldLeases::default();
         let (one, two) = (CommandId::new(1), CommandId::new(2));
         let stop = CancellationToken::new();
-        let first = held.hold(one, stop.clone()).unwrap();
-        let second = held.hold(two, CancellationToken::new()).unwrap();
-        assert!(held.hold(one, CancellationToken::new()).is_none(), "it is held");
-        assert!(held.mark_lost(one) && stop.is_cancelled() && first.lost.is_cancelled());
-        assert!(!held.mark_lost(one));
+        let first = leases.hold(one, stop.clone()).unwrap();
+        let second = leases.hold(two, CancellationToken::new()).unwrap();
+        assert!(leases.hold(one, CancellationToken::new()).is_none(), "it is held");
+        assert!(leases.mark_lost(one) && stop.is_cancelled() && first.lost.is_cancelled());
+        assert!(!leases.mark_lost(one));
         second.reports();
-        assert!(!held.mark_lost(two) && !second.lost.is_cancelled());
+        assert!(!leases.mark_lost(two) && !second.lost.is_cancelled());
         drop(first);
-        assert_eq!(held.commands(), [two]);
-        assert!(!held.mark_lost(one));
+        assert_eq!(leases.commands(), [two]);
+        assert!(!leases.mark_lost(one));
     }
 }

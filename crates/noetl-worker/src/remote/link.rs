@@ -63,7 +63,7 @@ impl ServerLink {
         if is_away {
             self.counters.count(WorkerEvent::Unanswered);
         }
-        if !self.counters.set_server_up(is_away) {
+        if !self.counters.set_server_unavailable(is_away) {
             return;
         }
         match answer {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 #[derive(Debug, Default)]
 pub struct WorkerMetrics {
-    taken: AtomicU64,
+    claimed: AtomicU64,
     done: AtomicU64,
     failed: AtomicU64,
     lost: AtomicU64,
@@ -14,18 +14,18 @@ pub struct WorkerMetrics {
     unanswered: AtomicU64,
     lines_dropped: AtomicU64,
     uploaded: AtomicU64,
-    heard: AtomicU64,
+    announcements: AtomicU64,
     running: AtomicU64,
     is_away: AtomicBool,
     has_bus: AtomicBool,
-    hears: AtomicBool,
+    is_bus_up: AtomicBool,
 }
 
 /// An event that increments a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerEvent {
     /// The worker claimed a command.
-    Taken,
+    Claimed,
     /// A command succeeded, and the server accepted its completion.
     Done,
     /// A command failed, and the server accepted its completion.
@@ -43,13 +43,13 @@ pub(crate) enum WorkerEvent {
     /// The worker uploaded a large result.
     Uploaded,
     /// The bus announced a command to this worker.
-    Heard,
+    Announced,
 }
 
 impl WorkerMetrics {
     pub(crate) fn count(&self, what: WorkerEvent) {
         let counter = match what {
-            WorkerEvent::Taken => &self.taken,
+            WorkerEvent::Claimed => &self.claimed,
             WorkerEvent::Done => &self.done,
             WorkerEvent::Failed => &self.failed,
             WorkerEvent::Lost => &self.lost,
@@ -58,7 +58,7 @@ impl WorkerMetrics {
             WorkerEvent::Unanswered => &self.unanswered,
             WorkerEvent::LineDropped => &self.lines_dropped,
             WorkerEvent::Uploaded => &self.uploaded,
-            WorkerEvent::Heard => &self.heard,
+            WorkerEvent::Announced => &self.announcements,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -68,7 +68,7 @@ impl WorkerMetrics {
     }
 
     /// Records whether the server is unavailable. Returns `true` if that changed.
-    pub(crate) fn set_server_up(&self, is_away: bool) -> bool {
+    pub(crate) fn set_server_unavailable(&self, is_away: bool) -> bool {
         self.is_away.swap(is_away, Ordering::Relaxed) != is_away
     }
 
@@ -83,14 +83,14 @@ impl WorkerMetrics {
     }
 
     /// Records whether announcements arrive. Returns `true` if that changed.
-    pub(crate) fn set_bus_up(&self, hears: bool) -> bool {
-        self.hears.swap(hears, Ordering::Relaxed) != hears
+    pub(crate) fn set_bus_up(&self, is_bus_up: bool) -> bool {
+        self.is_bus_up.swap(is_bus_up, Ordering::Relaxed) != is_bus_up
     }
 
     /// Returns `true` if announcements currently arrive, or `None` if no bus is configured.
-    pub fn hears(&self) -> Option<bool> {
-        let hears = self.hears.load(Ordering::Relaxed);
-        self.has_bus.load(Ordering::Relaxed).then_some(hears)
+    pub fn is_bus_up(&self) -> Option<bool> {
+        let is_bus_up = self.is_bus_up.load(Ordering::Relaxed);
+        self.has_bus.load(Ordering::Relaxed).then_some(is_bus_up)
     }
 
     /// Returns the number of commands that this worker leases.
@@ -111,25 +111,35 @@ impl WorkerMetrics {
             );
         };
         let slots = u64::try_from(slots).unwrap_or(u64::MAX);
-        put("slots", "gauge", "Commands that may run at a time.", slots);
-        put("commands_running", "gauge", "Commands that are held.", self.running());
+        put("slots", "gauge", "Maximum number of commands in flight.", slots);
+        put("commands_running", "gauge", "Commands in flight on this worker.", self.running());
         let is_there = u64::from(!self.is_away());
-        put("server_up", "gauge", "Whether the server answered when it was last asked.", is_there);
-        if let Some(hears) = self.hears() {
-            put("bus_up", "gauge", "Whether announcements are heard.", u64::from(hears));
-            let heard = read(&self.heard);
-            put("announcements_total", "counter", "Announcements that were heard.", heard);
+        put("server_up", "gauge", "Whether the server responded to the last request.", is_there);
+        if let Some(is_bus_up) = self.is_bus_up() {
+            put(
+                "bus_up",
+                "gauge",
+                "Whether the worker receives announcements from the bus.",
+                u64::from(is_bus_up),
+            );
+            let announcements = read(&self.announcements);
+            put(
+                "announcements_total",
+                "counter",
+                "Announcements received from the bus.",
+                announcements,
+            );
         }
         for (name, help, counter) in [
-            ("commands_taken_total", "Commands that were taken.", &self.taken),
-            ("commands_done_total", "Commands that ended well.", &self.done),
-            ("commands_failed_total", "Commands that ended badly.", &self.failed),
-            ("commands_lost_total", "Commands that were given to others.", &self.lost),
-            ("reports_late_total", "Reports that came too late to count.", &self.late),
-            ("reports_refused_total", "Reports that were not taken as they were.", &self.refused),
-            ("calls_unanswered_total", "Calls without an answer.", &self.unanswered),
-            ("texts_dropped_total", "Printed texts that were dropped.", &self.lines_dropped),
-            ("results_uploaded_total", "Large results that were sent apart.", &self.uploaded),
+            ("commands_taken_total", "Commands claimed by this worker.", &self.claimed),
+            ("commands_done_total", "Commands that succeeded.", &self.done),
+            ("commands_failed_total", "Commands that failed.", &self.failed),
+            ("commands_lost_total", "Commands reassigned to other workers.", &self.lost),
+            ("reports_late_total", "Completions received after the command had ended.", &self.late),
+            ("reports_refused_total", "Completions rejected by the server.", &self.refused),
+            ("calls_unanswered_total", "Requests without a response.", &self.unanswered),
+            ("texts_dropped_total", "Step log texts dropped by this worker.", &self.lines_dropped),
+            ("results_uploaded_total", "Large results uploaded to the server.", &self.uploaded),
         ] {
             put(name, "counter", help, read(counter));
         }
@@ -142,16 +152,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_shown_under_their_names() {
+    fn metrics_are_rendered_under_their_names() {
         let counters = WorkerMetrics::default();
         counters.count(WorkerEvent::Lost);
         counters.count(WorkerEvent::Lost);
         counters.set_running(3);
-        assert!(counters.set_server_up(true));
-        assert!(!counters.set_server_up(true));
+        assert!(counters.set_server_unavailable(true));
+        assert!(!counters.set_server_unavailable(true));
         assert!(!counters.render(16).contains("bus_up"), "there is no bus");
         counters.set_bus();
-        counters.count(WorkerEvent::Heard);
+        counters.count(WorkerEvent::Announced);
         assert!(counters.set_bus_up(true) && !counters.set_bus_up(true));
         let text = counters.render(16);
         for line in [
@@ -163,7 +173,7 @@ mod tests {
             "noetl_worker_commands_lost_total 2",
             "noetl_worker_commands_done_total 0",
         ] {
-            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+            assert!(text.lines().any(|rendered| rendered == line), "{line} in\n{text}");
         }
     }
 }

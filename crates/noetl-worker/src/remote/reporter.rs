@@ -34,7 +34,7 @@ const SENDERS: usize = 4;
 /// Outcome of a reported completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReportOutcome {
-    Taken,
+    Accepted,
     /// The command had already ended.
     Late,
     /// The server rejected the completion, for this reason.
@@ -193,7 +193,7 @@ fn answered(sent: Vec<QueuedCompletion>, answers: Vec<CompletionResult>) -> Vec<
             continue;
         };
         let reported = match status {
-            CompletionStatus::Taken => ReportOutcome::Taken,
+            CompletionStatus::Taken => ReportOutcome::Accepted,
             CompletionStatus::Late => ReportOutcome::Late,
             CompletionStatus::Refused => {
                 ReportOutcome::Refused(error.unwrap_or_else(|| "without a reason".to_owned()))

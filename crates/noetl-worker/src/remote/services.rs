@@ -112,15 +112,16 @@ impl RemoteCredentials {
 impl CredentialSource for RemoteCredentials {
     async fn get(&self, alias: &str) -> Result<ToolCredential, Failure> {
         let sealed = self.sealed(alias).await?.ok_or_else(|| no_credential(alias))?;
-        let OpenedCredential { credential: found, placeholders } = self.opened(alias, &sealed)?;
-        let data = match found.data {
+        let OpenedCredential { credential: opened_credential, placeholders } =
+            self.opened(alias, &sealed)?;
+        let data = match opened_credential.data {
             Some(Value::Object(data)) => data,
             other => Map::from_iter([("value".to_owned(), other.unwrap_or_default())]),
         };
-        let (name, kind) = (&found.name, Some(found.kind.as_str()));
+        let (name, kind) = (&opened_credential.name, Some(opened_credential.kind.as_str()));
         self.link.redaction.note(&self.tenant, name, kind, &Value::Object(data.clone()));
-        self.link.placeholders.note(self.execution, &found.name, placeholders);
-        Ok(ToolCredential { name: found.name, kind: found.kind, data })
+        self.link.placeholders.note(self.execution, &opened_credential.name, placeholders);
+        Ok(ToolCredential { name: opened_credential.name, kind: opened_credential.kind, data })
     }
 }
 
@@ -129,16 +130,22 @@ impl RemoteCredentials {
     async fn resolve(&self, text: &str) -> Result<ResolvedPlaceholder, Failure> {
         let Some(sealed) = self.sealed(text).await? else { return Ok(ResolvedPlaceholder::Text) };
         let shown = without_tags(text);
-        let OpenedCredential { credential: found, placeholders } = self.opened(&shown, &sealed)?;
+        let OpenedCredential { credential: opened_credential, placeholders } =
+            self.opened(&shown, &sealed)?;
         let named = placeholders.into_keys().next();
-        let (Some(field), Some(value)) = (named, found.data) else {
+        let (Some(field), Some(value)) = (named, opened_credential.data) else {
             return Ok(ResolvedPlaceholder::Text);
         };
         let data = Value::Object(Map::from_iter([(field.clone(), value.clone())]));
-        self.link.redaction.note(&self.tenant, &found.name, Some(&found.kind), &data);
+        self.link.redaction.note(
+            &self.tenant,
+            &opened_credential.name,
+            Some(&opened_credential.kind),
+            &data,
+        );
         let placeholders = BTreeMap::from([(field.clone(), text.to_owned())]);
-        self.link.placeholders.note(self.execution, &found.name, placeholders);
-        Ok(ResolvedPlaceholder::Value { alias: found.name, field, value })
+        self.link.placeholders.note(self.execution, &opened_credential.name, placeholders);
+        Ok(ResolvedPlaceholder::Value { alias: opened_credential.name, field, value })
     }
 
     fn opened(&self, alias: &str, sealed: &SealedCredential) -> Result<OpenedCredential, Failure> {

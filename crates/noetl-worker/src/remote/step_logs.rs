@@ -139,8 +139,8 @@ impl LogSender {
             match one {
                 LogWork::Flush(waiter) => waiters.push(waiter),
                 LogWork::Print(printed) => {
-                    let found = requests.iter_mut().rev().find(|it| it.printer == printed.printer);
-                    match found.filter(|request| request.has_room()) {
+                    let last = requests.iter_mut().rev().find(|it| it.printer == printed.printer);
+                    match last.filter(|request| request.has_room()) {
                         Some(request) => request.add(printed),
                         None => requests.push(LogUpload::from_printed(printed)),
                     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use noetl_model::FailureKind;
 use serde_json::{Value, json};
 
-use super::stage::*;
+use super::fixture::*;
 
 #[tokio::test]
 async fn a_tool_that_panics_fails_its_task_and_rules_may_accept_it() {
-    let tool = Told::new(|call| match call.input.get("bad") {
+    let tool = ScriptedTool::new(|call| match call.input.get("bad") {
         Some(_) => panic!("as the test says"),
         None => Ok(json!(1)),
     });
@@ -23,8 +23,8 @@ async fn a_tool_that_panics_fails_its_task_and_rules_may_accept_it() {
 }
 
 #[tokio::test]
-async fn a_source_that_cannot_run_is_refused_with_its_reason() {
-    let performer = performer(Told::echo(), Arc::default());
+async fn an_invalid_pipeline_fails_with_its_reason() {
+    let performer = performer(ScriptedTool::echo(), Arc::default());
     for (config, reason) in [
         (json!({}), "the pipeline is not in the form commands carry"),
         (json!({"tasks": []}), "it has no task"),
@@ -46,8 +46,8 @@ async fn a_source_that_cannot_run_is_refused_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_missing_tool_fails_the_task_that_names_it() {
-    let ended = run(&Told::echo(), json!([{"name": "a", "kind": "other"}])).await;
+async fn a_missing_tool_fails_the_task_that_uses_it() {
+    let ended = run(&ScriptedTool::echo(), json!([{"name": "a", "kind": "other"}])).await;
     assert_eq!(failure(ended).kind, FailureKind::ToolMissing);
 }
 
@@ -58,7 +58,7 @@ fn nested(levels: usize) -> Value {
 
 #[tokio::test]
 async fn an_unstorable_result_is_a_failure() {
-    let tool = Told::new(|call| {
+    let tool = ScriptedTool::new(|call| {
         let levels = call.input["levels"].as_u64().unwrap();
         Ok(nested(usize::try_from(levels).unwrap()))
     });
@@ -74,9 +74,9 @@ async fn an_unstorable_result_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_plain_command_is_one_call_and_nothing_is_rendered() {
-    let tool = Told::new(|call| Ok(json!([call.config.clone(), call.attempt])));
-    let command = command("told", json!({"text": "{{ not a template }}"}), None);
+async fn a_plain_command_calls_its_tool_once_without_rendering() {
+    let tool = ScriptedTool::new(|call| Ok(json!([call.config.clone(), call.attempt])));
+    let command = command("scripted", json!({"text": "{{ not a template }}"}), None);
     let ended = performer(tool, Arc::default()).execute(&command).await;
     assert_eq!(ended.outcome, Ok(json!([{"text": "{{ not a template }}"}, 1])));
     assert!(ended.ctx.is_empty());

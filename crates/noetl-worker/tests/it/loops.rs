@@ -11,9 +11,9 @@ use noetl_worker::CommandExecutor;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::stage::*;
+use super::fixture::*;
 
-async fn looped(tool: &Told, more: Value, tasks: Value) -> CommandOutcome {
+async fn looped(tool: &ScriptedTool, more: Value, tasks: Value) -> CommandOutcome {
     let mut settings = json!({"iterator": "x"});
     settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let config = json!({"tasks": tasks, "loop": settings});
@@ -29,8 +29,8 @@ fn adding() -> Value {
     json!([task("a", json!({"input": input, "set": set}))])
 }
 
-fn failing_at(item: i64) -> Told {
-    Told::new(move |call| match call.input["x"].as_i64() {
+fn failing_at(item: i64) -> ScriptedTool {
+    ScriptedTool::new(move |call| match call.input["x"].as_i64() {
         Some(x) if x == item => Err(Failure::new(FailureKind::Auth, "no")),
         _ => Ok(call.input["x"].clone()),
     })
@@ -38,7 +38,7 @@ fn failing_at(item: i64) -> Told {
 
 #[tokio::test]
 async fn sequential_iterations_see_earlier_values() {
-    let tool = Told::echo();
+    let tool = ScriptedTool::echo();
     let ended = looped(&tool, json!({"items": [5, 6, 7]}), adding()).await;
     let expected = json!({
         "results": [{"x": 5, "at": "0/3", "sum": 0}, {"x": 6, "at": "1/3", "sum": 5},
@@ -51,22 +51,22 @@ async fn sequential_iterations_see_earlier_values() {
 }
 
 #[tokio::test]
-async fn step_values_outlive_an_iteration_and_are_reported() {
+async fn step_values_persist_across_iterations_and_are_reported() {
     let set = json!([{"scope": "step", "path": ["last"], "value": "{{ x }}"}]);
     let input = json!({"before": "{{ step.last | default('nothing') }}"});
     let tasks = json!([task("a", json!({"input": input, "set": set}))]);
-    let ended = looped(&Told::echo(), json!({"items": [5, 6]}), tasks.clone()).await;
+    let ended = looped(&ScriptedTool::echo(), json!({"items": [5, 6]}), tasks.clone()).await;
     assert_eq!(ended.outcome.unwrap()["results"], json!([{"before": "nothing"}, {"before": 5}]));
     assert_eq!(Value::Object(ended.step), json!({"last": 6}));
     assert!(ended.ctx.is_empty());
     let settings = json!({"items": [5, 6], "mode": "parallel"});
-    let ended = looped(&Told::echo(), settings, tasks).await;
+    let ended = looped(&ScriptedTool::echo(), settings, tasks).await;
     assert_eq!(Value::Object(ended.step), json!({"last": 6}));
 }
 
 #[tokio::test]
-async fn side_by_side_sees_none_of_it_and_the_last_item_writes_last() {
-    let tool = Told::echo();
+async fn parallel_iterations_see_no_earlier_values_and_the_last_item_writes_last() {
+    let tool = ScriptedTool::echo();
     let settings = json!({"items": [5, 6, 7], "mode": "parallel"});
     let ended = looped(&tool, settings, adding()).await;
     let result = ended.outcome.unwrap();
@@ -76,18 +76,18 @@ async fn side_by_side_sees_none_of_it_and_the_last_item_writes_last() {
 }
 
 #[tokio::test]
-async fn an_empty_loop_is_done_at_once() {
+async fn an_empty_loop_completes_at_once() {
     for mode in ["sequential", "parallel"] {
-        let tool = Told::echo();
+        let tool = ScriptedTool::echo();
         let ended = looped(&tool, json!({"items": [], "mode": mode}), adding()).await;
         let stats = json!({"total": 0, "success": 0, "failed": 0, "skipped": 0});
         assert_eq!(ended.outcome, Ok(json!({"results": [], "stats": stats, "errors": []})));
-        assert!(tool.given().is_empty());
+        assert!(tool.inputs().is_empty());
     }
 }
 
 #[tokio::test]
-async fn the_first_failure_ends_a_loop_unless_it_does_its_best() {
+async fn the_first_failure_stops_a_loop_unless_it_is_best_effort() {
     let tasks = json!([task("a", json!({"input": {"x": "{{ x }}"}}))]);
     let items = json!([1, 2, 3]);
     for mode in ["sequential", "parallel"] {
@@ -97,7 +97,7 @@ async fn the_first_failure_ends_a_loop_unless_it_does_its_best() {
         assert_eq!(failed.kind, FailureKind::Auth);
         assert_eq!(failed.message, "item 1: no");
         assert_eq!(failed.details.unwrap()["index"], json!(1));
-        assert_eq!(tool.given().len(), 2, "{mode}");
+        assert_eq!(tool.inputs().len(), 2, "{mode}");
         let settings = json!({"items": items, "mode": mode, "failure": "best_effort"});
         let result = looped(&failing_at(2), settings, tasks.clone()).await.outcome.unwrap();
         assert_eq!(result["results"], json!([1, null, 3]));
@@ -109,8 +109,8 @@ async fn the_first_failure_ends_a_loop_unless_it_does_its_best() {
 }
 
 #[tokio::test]
-async fn a_command_that_is_not_wanted_starts_no_further_item() {
-    let tool = Told::new(|call| {
+async fn a_cancelled_command_starts_no_further_item() {
+    let tool = ScriptedTool::new(|call| {
         call.cancel.cancel();
         Ok(json!(1))
     });
@@ -120,7 +120,7 @@ async fn a_command_that_is_not_wanted_starts_no_further_item() {
         let ended = looped(&tool, settings, tasks.clone()).await;
         assert_eq!(failure(ended).kind, FailureKind::Cancelled);
     }
-    assert_eq!(tool.given().len(), 2);
+    assert_eq!(tool.inputs().len(), 2);
 }
 
 /// Waits until so many calls run at once, and notes the most that did.
@@ -135,7 +135,7 @@ struct Gate {
 #[async_trait]
 impl Tool for Gate {
     fn kind(&self) -> &'static str {
-        "told"
+        "scripted"
     }
 
     async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
@@ -152,7 +152,7 @@ impl Tool for Gate {
 }
 
 #[tokio::test]
-async fn as_many_run_at_a_time_as_the_loop_allows_and_results_keep_their_places() {
+async fn a_parallel_loop_respects_max_in_flight_and_returns_results_in_item_order() {
     let (most, order) = (Arc::new(AtomicUsize::new(0)), Arc::default());
     let gate = Gate {
         running: AtomicUsize::new(0),
@@ -168,7 +168,7 @@ async fn as_many_run_at_a_time_as_the_loop_allows_and_results_keep_their_places(
     });
     let performer = CommandExecutor::new(
         ToolRegistry::default().with(gate),
-        Arc::new(Kept::default()),
+        Arc::new(StoredValues::default()),
         clock(),
     );
     let ended = performer.execute(&command("task_sequence", config, None)).await;
@@ -179,13 +179,14 @@ async fn as_many_run_at_a_time_as_the_loop_allows_and_results_keep_their_places(
 
 #[tokio::test]
 async fn iteration_values_end_with_the_iteration() {
-    let tool = Told::echo();
+    let tool = ScriptedTool::echo();
     let input = json!({"mine": "{{ iter.mine | default('none') }}", "x": "{{ iter.x }}"});
     let set = json!([{"scope": "iter", "path": ["mine"], "value": "{{ x }}"}]);
     let tasks =
         json!([task("a", json!({"input": input, "set": set})), task("b", json!({"input": input}))]);
     let ended = looped(&tool, json!({"items": [1, 2]}), tasks).await;
-    let mine: Vec<Value> = tool.given().iter().map(|given| given["mine"].clone()).collect();
+    let mine: Vec<Value> =
+        tool.inputs().iter().map(|call_input| call_input["mine"].clone()).collect();
     assert_eq!(mine, [json!("none"), json!(1), json!("none"), json!(2)]);
     assert!(ended.ctx.is_empty());
 }

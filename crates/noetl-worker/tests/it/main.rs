@@ -1,4 +1,4 @@
-//! Commands run to their end by a performer, with tools that do what a test says.
+//! Commands run to completion by an executor with scripted tools.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,8 +6,8 @@
 )]
 
 mod ends;
+mod fixture;
 mod loops;
 mod pipelines;
 mod secrets;
-mod stage;
 mod values;

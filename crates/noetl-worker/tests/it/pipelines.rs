@@ -6,18 +6,18 @@ use std::time::Duration;
 use noetl_model::FailureKind;
 use serde_json::{Value, json};
 
-use super::stage::*;
+use super::fixture::*;
 
 #[tokio::test]
-async fn tasks_run_in_order_and_report_their_writes_once() {
-    let tool = Told::echo();
+async fn tasks_run_in_order_and_report_values_they_set_once() {
+    let tool = ScriptedTool::echo();
     let set = json!([{"scope": "ctx", "path": ["last", "n"], "value": "{{ output.n }}"}]);
     let tasks = json!([
         task("a", json!({"input": {"n": 1}, "set": set})),
         task("b", json!({"input": {"n": "{{ a.n + 1 }}", "seen": "{{ ctx.last.n }}"}, "set": set})),
     ]);
     let ended = run(&tool, tasks).await;
-    assert_eq!(tool.given(), [json!({"n": 1}), json!({"n": 2, "seen": 1})]);
+    assert_eq!(tool.inputs(), [json!({"n": 1}), json!({"n": 2, "seen": 1})]);
     let merged = json!({"n": 2, "seen": 1, "a": {"n": 1}, "b": {"n": 2, "seen": 1}});
     assert_eq!(ended.outcome, Ok(merged));
     assert_eq!(Value::Object(ended.ctx), json!({"last.n": 2}));
@@ -26,7 +26,7 @@ async fn tasks_run_in_order_and_report_their_writes_once() {
 #[tokio::test(start_paused = true)]
 async fn a_retry_waits_as_long_as_its_rule_requires() {
     let runs = AtomicU32::new(0);
-    let tool = Told::new(move |_| match runs.fetch_add(1, Ordering::Relaxed) {
+    let tool = ScriptedTool::new(move |_| match runs.fetch_add(1, Ordering::Relaxed) {
         0 | 1 => refused(),
         _ => Ok(json!("done")),
     });
@@ -40,8 +40,8 @@ async fn a_retry_waits_as_long_as_its_rule_requires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_ends_when_the_command_is_not_wanted_any_more() {
-    let tool = Told::new(|_| refused());
+async fn a_retry_delay_ends_when_the_command_is_cancelled() {
+    let tool = ScriptedTool::new(|_| refused());
     let rule = json!({"do": "retry", "delay": 86_400});
     let tasks = json!({"tasks": [task("a", json!({"rules": [rule]}))]});
     let command = command("task_sequence", tasks, None);
@@ -52,24 +52,24 @@ async fn a_pause_ends_when_the_command_is_not_wanted_any_more() {
         cancel.cancel();
     });
     assert_eq!(failure(ended).kind, FailureKind::Cancelled);
-    assert_eq!(tool.given().len(), 1);
+    assert_eq!(tool.inputs().len(), 1);
 }
 
 #[tokio::test]
-async fn a_cancelled_task_is_not_followed_by_another_whatever_its_rules_accept() {
-    let tool = Told::new(|call| {
+async fn no_task_runs_after_a_cancelled_one_despite_accepting_rules() {
+    let tool = ScriptedTool::new(|call| {
         call.cancel.cancel();
         refused()
     });
     let accepts = json!({"rules": [{"do": "continue"}]});
     let ended = run(&tool, json!([task("a", accepts.clone()), task("b", accepts)])).await;
     assert_eq!(failure(ended).kind, FailureKind::Cancelled);
-    assert_eq!(tool.given().len(), 1);
+    assert_eq!(tool.inputs().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_tasks_together_end_within_the_commands_time() {
-    let tool = Told::new(|_| refused());
+async fn a_pipeline_ends_within_the_timeout_of_its_command() {
+    let tool = ScriptedTool::new(|_| refused());
     let rule = json!({"do": "retry", "attempts": 1000, "delay": 3});
     let tasks = json!({"tasks": [task("a", json!({"rules": [rule]}))]});
     let mut command = command("task_sequence", tasks, None);
@@ -78,23 +78,24 @@ async fn all_tasks_together_end_within_the_commands_time() {
     command.issued = std::sync::Arc::new(issued);
     let ended = performer(tool.clone(), std::sync::Arc::default()).execute(&command).await;
     assert_eq!(failure(ended).kind, FailureKind::Timeout);
-    assert_eq!(tool.given().len(), 4);
+    assert_eq!(tool.inputs().len(), 4);
 }
 
 #[tokio::test]
-async fn a_tasks_own_time_reaches_its_tool() {
-    let tool =
-        Told::new(|call| Ok(json!([call.timeout.map(|t| t.as_millis() as u64), call.attempt])));
+async fn the_timeout_of_a_task_is_passed_to_its_tool() {
+    let tool = ScriptedTool::new(|call| {
+        Ok(json!([call.timeout.map(|t| t.as_millis() as u64), call.attempt]))
+    });
     let ended = run(&tool, json!([task("a", json!({"timeout_ms": 250}))])).await;
     assert_eq!(ended.outcome, Ok(json!([250, 1])));
 }
 
 #[tokio::test]
-async fn a_jump_that_never_ends_is_ended_by_the_workers_limit() {
-    let tool = Told::echo();
+async fn an_endless_jump_fails_at_the_task_limit() {
+    let tool = ScriptedTool::echo();
     let tasks = json!({"tasks": [task("a", json!({"rules": [{"do": "jump", "to": "a"}]}))]});
     let performer = performer(tool.clone(), std::sync::Arc::default()).with_task_limit(20);
     let ended = performer.execute(&command("task_sequence", tasks, None)).await;
     assert_eq!(failure(ended).kind.as_str(), "task_limit");
-    assert_eq!(tool.given().len(), 20);
+    assert_eq!(tool.inputs().len(), 20);
 }

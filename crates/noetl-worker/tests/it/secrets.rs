@@ -1,4 +1,4 @@
-//! Credentials and the keychain, with services that do what a test says.
+//! Credentials and the keychain, with scripted services.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,11 +14,11 @@ use noetl_work::{CommandOutcome, ResolvedPlaceholder};
 use noetl_worker::{CommandExecutor, CommandTask, Services};
 use serde_json::json;
 
-use super::stage::*;
+use super::fixture::*;
 
 /// Credentials by alias, how often each was asked for, and what was noted.
 #[derive(Clone, Default)]
-struct Safe(Arc<Inside>);
+struct TestCredentials(Arc<Inside>);
 
 #[derive(Default)]
 struct Inside {
@@ -28,7 +28,7 @@ struct Inside {
     is_away: bool,
 }
 
-impl Safe {
+impl TestCredentials {
     fn with(credentials: Value) -> Self {
         let Value::Object(credentials) = credentials else { panic!("credentials are a map") };
         let credentials = credentials.into_iter().collect();
@@ -41,7 +41,7 @@ impl Safe {
 }
 
 #[async_trait]
-impl CredentialSource for Safe {
+impl CredentialSource for TestCredentials {
     async fn get(&self, alias: &str) -> Result<ToolCredential, Failure> {
         self.0.asked.lock().unwrap().push(alias.to_owned());
         if self.0.is_away {
@@ -69,24 +69,24 @@ fn placeholder(alias: &str, field: &str) -> String {
 }
 
 #[async_trait]
-impl Services for Safe {
+impl Services for TestCredentials {
     async fn resolve(&self, _: &CommandTask, text: &str) -> Result<ResolvedPlaceholder, Failure> {
         if self.0.is_away {
             return Err(Failure::new(FailureKind::Connection, "the store is away"));
         }
-        let found = placeholders_in(text).remove(0);
-        if found.tag != Some(tag()) {
+        let placeholder = placeholders_in(text).remove(0);
+        if placeholder.tag != Some(tag()) {
             return Ok(ResolvedPlaceholder::Text);
         }
         let named = |(alias, field): (&str, &str)| (alias.to_owned(), field.to_owned());
-        for (alias, field) in found.readings() {
+        for (alias, field) in placeholder.readings() {
             let data = self.0.credentials.get(alias).and_then(Value::as_object);
             if let Some(value) = data.and_then(|data| value_at(data, field)) {
                 let ((alias, field), value) = (named((alias, field)), value.clone());
                 return Ok(ResolvedPlaceholder::Value { alias, field, value });
             }
         }
-        let (alias, field) = named(found.readings().next().unwrap());
+        let (alias, field) = named(placeholder.readings().next().unwrap());
         Ok(ResolvedPlaceholder::Named { alias, field })
     }
 
@@ -146,22 +146,22 @@ fn holding(keychain: Value) -> CommandScope {
 }
 
 struct Bench {
-    tool: Told,
+    tool: ScriptedTool,
     endpoint: Endpoint,
-    safe: Safe,
+    safe: TestCredentials,
     clock: Moved,
     performer: CommandExecutor,
 }
 
 impl Bench {
-    fn new(safe: Safe) -> Self {
-        Self::with(safe, Told::echo())
+    fn new(safe: TestCredentials) -> Self {
+        Self::with(safe, ScriptedTool::echo())
     }
 
-    fn with(safe: Safe, tool: Told) -> Self {
+    fn with(safe: TestCredentials, tool: ScriptedTool) -> Self {
         let (endpoint, clock) = (Endpoint::default(), Moved::default());
         let tools = ToolRegistry::default().with(tool.clone()).with(endpoint.clone());
-        let values: Arc<Kept> = Arc::default();
+        let values: Arc<StoredValues> = Arc::default();
         let performer = CommandExecutor::new(tools, values, Arc::new(clock.clone()));
         let performer = performer.with_services(Arc::new(safe.clone()));
         Self { tool, endpoint, safe, clock, performer }
@@ -172,7 +172,7 @@ impl Bench {
         self.performer.execute(&command("task_sequence", tasks, Some(holding(keychain)))).await
     }
 
-    /// What `{{ keychain.k.f }}` renders to with this entry `k`.
+    /// Returns the rendering of `{{ keychain.k.f }}` with this entry `k`.
     async fn field(&self, entry: Value, field: &str) -> Result<Value, Failure> {
         let input = json!({ "v": format!("{{{{ keychain.k.{field} }}}}") });
         let tasks = json!([task("a", json!({ "input": input }))]);
@@ -182,8 +182,8 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn each_kind_of_entry_has_its_fields() {
-    let bench = Bench::new(Safe::with(json!({
+async fn each_kind_of_keychain_entry_has_its_fields() {
+    let bench = Bench::new(TestCredentials::with(json!({
         "c": {"token": "stored-token", "deep": {"pin": 7}},
         "k": {"token": "of its own name"},
     })));
@@ -209,8 +209,8 @@ async fn each_kind_of_entry_has_its_fields() {
 }
 
 #[tokio::test]
-async fn an_unresolved_secret_fails_the_task_and_is_named() {
-    let bench = Bench::new(Safe::with(json!({"c": {"user": "u"}})));
+async fn an_unresolved_secret_fails_the_task_and_is_reported_by_name() {
+    let bench = Bench::new(TestCredentials::with(json!({"c": {"user": "u"}})));
     let cases = [
         (json!({"kind": "credential", "credential": "nope"}), "there is no credential 'nope'"),
         (json!({"kind": "credential", "credential": "c"}), "'k' has no field 'token'; it has user"),
@@ -235,15 +235,17 @@ async fn an_unresolved_secret_fails_the_task_and_is_named() {
         assert!(failure.message.contains(expected), "{entry}: {}", failure.message);
         assert!(failure.message.contains("'k'"), "{entry}: {}", failure.message);
     }
-    assert!(bench.tool.given().is_empty(), "no tool was called");
-    let none = Bench::new(Safe::default());
+    assert!(bench.tool.inputs().is_empty(), "no tool was called");
+    let none = Bench::new(TestCredentials::default());
     let failure = none.field(json!({"kind": "credential"}), "x").await.expect_err("nothing there");
     assert_eq!(failure.kind, FailureKind::Auth);
 }
 
 #[tokio::test]
-async fn only_named_entries_are_requested_and_each_once() {
-    let bench = Bench::new(Safe::with(json!({"c": {"t": "stored-secret"}, "d": {"t": "another"}})));
+async fn each_used_keychain_entry_is_requested_once() {
+    let bench = Bench::new(TestCredentials::with(
+        json!({"c": {"t": "stored-secret"}, "d": {"t": "another"}}),
+    ));
     let keychain = json!({"a": {"kind": "credential", "credential": "c"},
                           "b": {"kind": "credential", "credential": "d"}});
     let tasks = json!([
@@ -255,8 +257,8 @@ async fn only_named_entries_are_requested_and_each_once() {
 }
 
 #[tokio::test]
-async fn a_token_is_made_from_another_entry_and_kept_until_it_expires() {
-    let bench = Bench::new(Safe::with(json!({
+async fn a_token_is_obtained_with_another_entry_and_cached_until_it_expires() {
+    let bench = Bench::new(TestCredentials::with(json!({
         "client": {"client_id": "me", "client_secret": "the-clients-secret"},
     })));
     let keychain = json!({
@@ -286,7 +288,7 @@ async fn a_token_is_made_from_another_entry_and_kept_until_it_expires() {
 
 #[tokio::test]
 async fn a_client_obtains_its_token_with_its_credential() {
-    let bench = Bench::new(Safe::with(json!({
+    let bench = Bench::new(TestCredentials::with(json!({
         "app": {"client_id": "me", "client_secret": "s", "scope": "read", "token_url": "http://t"},
     })));
     let entry = json!({"kind": "oauth2", "credential": "app", "scope": "global",
@@ -302,7 +304,7 @@ async fn a_client_obtains_its_token_with_its_credential() {
 
 #[tokio::test]
 async fn a_rejecting_endpoint_is_an_auth_failure_and_an_unavailable_one_is_retryable() {
-    let bench = Bench::new(Safe::default());
+    let bench = Bench::new(TestCredentials::default());
     let entry = json!({"kind": "oauth2", "endpoint": "http://t", "data": {}});
     let cases = [
         (Err(Failure::new(FailureKind::Connection, "t could not be reached")), "connection", true),
@@ -318,12 +320,12 @@ async fn a_rejecting_endpoint_is_an_auth_failure_and_an_unavailable_one_is_retry
 }
 
 #[tokio::test]
-async fn a_token_that_was_not_taken_is_asked_for_again_on_a_retry() {
-    let tool = Told::new(|call| match call.input["v"].as_str() {
+async fn a_retry_after_an_auth_failure_requests_a_new_token() {
+    let tool = ScriptedTool::new(|call| match call.input["v"].as_str() {
         Some("token-number-2") => Ok(json!("taken")),
         _ => Err(Failure::new(FailureKind::Auth, "expired")),
     });
-    let bench = Bench::with(Safe::default(), tool);
+    let bench = Bench::with(TestCredentials::default(), tool);
     let rule =
         json!({"when": "output.error.kind == 'auth'", "do": "retry", "attempts": 2, "delay": 0});
     let tasks =
@@ -333,8 +335,8 @@ async fn a_token_that_was_not_taken_is_asked_for_again_on_a_retry() {
 }
 
 #[tokio::test]
-async fn many_items_at_a_time_ask_for_one_token() {
-    let bench = Bench::new(Safe::default());
+async fn concurrent_items_share_one_token_request() {
+    let bench = Bench::new(TestCredentials::default());
     let config = json!({
         "tasks": [task("x", json!({"input": {"v": "{{ keychain.api.token }}"}}))],
         "loop": {"items": [1, 2, 3, 4, 5, 6, 7, 8], "iterator": "i", "mode": "parallel"},
@@ -346,7 +348,7 @@ async fn many_items_at_a_time_ask_for_one_token() {
 }
 
 #[tokio::test]
-async fn a_secret_in_any_form_is_not_set_into_a_variable_and_other_names_may_hold_it() {
+async fn a_secret_in_any_form_is_rejected_in_ctx_and_accepted_in_iter() {
     let secret = "a-secret of the api";
     let entries = [
         json!({"kind": "credential", "credential": "c"}),
@@ -355,7 +357,7 @@ async fn a_secret_in_any_form_is_not_set_into_a_variable_and_other_names_may_hol
     ];
     for entry in entries {
         for value in ["{{ output.v }}", "{{ output.v | b64encode }}", "x {{ [output.v] }}"] {
-            let bench = Bench::new(Safe::with(json!({ "c": { "t": secret } })));
+            let bench = Bench::new(TestCredentials::with(json!({ "c": { "t": secret } })));
             let field = if entry["kind"] == "bearer" { "token" } else { "t" };
             let input = json!({ "v": format!("{{{{ keychain.k.{field} }}}}") });
             let set = json!([{"scope": "ctx", "path": ["a", "b"], "value": value}]);
@@ -368,10 +370,10 @@ async fn a_secret_in_any_form_is_not_set_into_a_variable_and_other_names_may_hol
             assert_eq!(failure.kind, FailureKind::Config, "{entry} {value}: {failure}");
             assert!(failure.message.starts_with("ctx.a.b would hold"), "{}", failure.message);
             assert!(!failure.message.contains(secret), "{}", failure.message);
-            assert_eq!(bench.tool.given().len(), 1);
+            assert_eq!(bench.tool.inputs().len(), 1);
         }
     }
-    let bench = Bench::new(Safe::with(json!({ "c": { "t": secret } })));
+    let bench = Bench::new(TestCredentials::with(json!({ "c": { "t": secret } })));
     let set = json!([{"scope": "iter", "path": ["t"], "value": "{{ output.v }}"},
                      {"scope": "ctx", "path": ["n"], "value": "{{ output.v | length }}"}]);
     let tasks = json!([task("x", json!({"input": {"v": "{{ keychain.k.t }}"}, "set": set}))]);
@@ -382,7 +384,7 @@ async fn a_secret_in_any_form_is_not_set_into_a_variable_and_other_names_may_hol
 
 #[tokio::test]
 async fn placeholders_resolve_for_tools_and_others_stay_text_without_their_tag() {
-    let bench = Bench::new(Safe::with(json!({
+    let bench = Bench::new(TestCredentials::with(json!({
         "c": {"t": "the-secret", "n": 7, "deep": {"x": "below"}}, "my.api": {"key": "dotted"},
     })));
     let written = json!({
@@ -398,7 +400,7 @@ async fn placeholders_resolve_for_tools_and_others_stay_text_without_their_tag()
         "key": {"the-secret": 1}, "untagged": "«secret:c.t»", "forged": "«secret:c.t»", "two": "the-secret«secret:gone.t»",
     });
     // Rendered before it came here, and rendered here.
-    let mut plain = command("told", json!({}), None);
+    let mut plain = command("scripted", json!({}), None);
     let mut issued = (*plain.issued).clone();
     issued.input = written.as_object().unwrap().clone();
     plain.issued = Arc::new(issued);
@@ -406,35 +408,35 @@ async fn placeholders_resolve_for_tools_and_others_stay_text_without_their_tag()
     let tasks = json!({"tasks": [task("x", json!({"input": "{{ ctx.written }}"}))]});
     let scope = scope(json!({ "written": written }));
     bench.performer.execute(&command("task_sequence", tasks, Some(scope))).await.outcome.unwrap();
-    assert_eq!(bench.tool.given(), [expected.clone(), expected]);
+    assert_eq!(bench.tool.inputs(), [expected.clone(), expected]);
 }
 
 #[tokio::test]
-async fn a_placeholder_in_a_tools_answer_never_resolves() {
-    let tool = Told::new(|call| match call.input.get("d") {
+async fn a_placeholder_in_tool_output_never_resolves() {
+    let tool = ScriptedTool::new(|call| match call.input.get("d") {
         None => Ok(json!({"said": placeholder("c", "t")})),
-        Some(given) => Ok(given.clone()),
+        Some(input) => Ok(input.clone()),
     });
-    let bench = Bench::with(Safe::with(json!({"c": {"t": "the-secret"}})), tool);
+    let bench = Bench::with(TestCredentials::with(json!({"c": {"t": "the-secret"}})), tool);
     let tasks = json!([task("x", json!({})), task("y", json!({"input": {"d": "{{ x.said }}"}}))]);
     bench.run(json!({}), tasks).await.outcome.unwrap();
-    assert_eq!(bench.tool.given()[1], json!({"d": "‹secret:c.t~1.0123456789abcdefghijkl»"}));
+    assert_eq!(bench.tool.inputs()[1], json!({"d": "‹secret:c.t~1.0123456789abcdefghijkl»"}));
     assert!(bench.safe.asked().is_empty());
 }
 
 #[tokio::test]
 async fn an_unavailable_store_fails_the_call_instead_of_sending_a_placeholder() {
-    let safe = Safe(Arc::new(Inside { is_away: true, ..Inside::default() }));
+    let safe = TestCredentials(Arc::new(Inside { is_away: true, ..Inside::default() }));
     let bench = Bench::new(safe);
     let tasks = json!([task("x", json!({"input": {"v": placeholder("c", "t")}}))]);
     let failure = failure(bench.run(json!({}), tasks).await);
     assert_eq!((failure.kind, failure.retryable), (FailureKind::Connection, true));
-    assert!(bench.tool.given().is_empty());
+    assert!(bench.tool.inputs().is_empty());
 }
 
 #[tokio::test]
-async fn the_placeholder_of_a_token_resolves_for_later_commands_of_its_execution_alone() {
-    let bench = Bench::new(Safe::default());
+async fn a_token_placeholder_resolves_only_for_later_commands_of_its_execution() {
+    let bench = Bench::new(TestCredentials::default());
     let keychain = json!({"api": {"kind": "oauth2", "endpoint": "http://t", "data": {}}});
     let tasks = json!([task("x", json!({"input": {"v": "{{ keychain.api.access_token }}"}}))]);
     bench.run(keychain.clone(), tasks.clone()).await.outcome.unwrap();
@@ -446,15 +448,15 @@ async fn the_placeholder_of_a_token_resolves_for_later_commands_of_its_execution
         later
     };
     bench.performer.execute(&later(7)).await.outcome.unwrap();
-    assert_eq!(bench.tool.given()[1], json!({"v": "<token-number-1>"}));
+    assert_eq!(bench.tool.inputs()[1], json!({"v": "<token-number-1>"}));
     bench.performer.execute(&later(9)).await.outcome.unwrap();
     let text = "<«secret:keychain.api.access_token»>";
-    assert_eq!(bench.tool.given()[2], json!({ "v": text }), "not its token");
+    assert_eq!(bench.tool.inputs()[2], json!({ "v": text }), "not its token");
     // The newest one counts.
     bench.clock.0.store(100_000, Ordering::Relaxed);
     bench.run(keychain, tasks).await.outcome.unwrap();
     bench.performer.execute(&later(7)).await.outcome.unwrap();
-    assert_eq!(bench.tool.given()[4], json!({"v": "<token-number-2>"}));
+    assert_eq!(bench.tool.inputs()[4], json!({"v": "<token-number-2>"}));
     // What was turned back is as secret as before.
     let set = json!([{"scope": "ctx", "path": ["kept"], "value": "{{ output.v }}"}]);
     let config = json!({"tasks": [task("z", json!({"input": {"v": token}, "set": set}))]});
@@ -465,7 +467,7 @@ async fn the_placeholder_of_a_token_resolves_for_later_commands_of_its_execution
 
 #[tokio::test]
 async fn recorded_step_values_contain_no_secret() {
-    let bench = Bench::new(Safe::with(json!({ "c": { "t": "the-secret" } })));
+    let bench = Bench::new(TestCredentials::with(json!({ "c": { "t": "the-secret" } })));
     let keychain = json!({"k": {"kind": "credential", "credential": "c"}});
     for (among, is_refused) in [("step", true), ("iter", false)] {
         let set = json!([{"scope": among, "path": ["a"], "value": "{{ output.v }}"}]);

@@ -1,4 +1,4 @@
-//! Values beside the log.
+//! Values stored as blobs.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use noetl_model::scope::{ScopeBlob, ScopePart};
 use noetl_worker::LoadError;
 use serde_json::{Value, json};
 
-use super::stage::*;
+use super::fixture::*;
 
 fn carrying(config: Value) -> noetl_worker::CommandTask {
     let reference =
@@ -23,8 +23,8 @@ fn carrying(config: Value) -> noetl_worker::CommandTask {
     command("task_sequence", config, Some(scope))
 }
 
-fn kept(value: Value) -> Kept {
-    Kept { values: [("d1".to_owned(), value)].into(), ..Kept::default() }
+fn stored(value: Value) -> StoredValues {
+    StoredValues { values: [("d1".to_owned(), value)].into(), ..StoredValues::default() }
 }
 
 fn reading(expression: &str) -> Value {
@@ -32,9 +32,9 @@ fn reading(expression: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_value_is_loaded_once_and_only_when_it_is_touched() {
-    let values = Arc::new(kept(json!({"n": 3, "rows": [4, 5]})));
-    let performer = performer(Told::echo(), values.clone());
+async fn a_value_is_loaded_once_when_it_is_used() {
+    let values = Arc::new(stored(json!({"n": 3, "rows": [4, 5]})));
+    let performer = performer(ScriptedTool::echo(), values.clone());
     let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.n }}")}))).await;
     assert_eq!(ended.outcome, Ok(json!({"v": 3})));
     assert!(values.loads.lock().unwrap().is_empty());
@@ -49,20 +49,20 @@ async fn a_value_is_loaded_once_and_only_when_it_is_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_value_source_is_asked_again() {
-    let values = kept(json!({"x": 1}));
+async fn a_failed_value_load_is_retried() {
+    let values = stored(json!({"x": 1}));
     let away = LoadError { message: "away".to_owned(), is_passing: true };
     values.failures.lock().unwrap().extend([away.clone(), away]);
     let values = Arc::new(values);
-    let performer = performer(Told::echo(), values.clone());
+    let performer = performer(ScriptedTool::echo(), values.clone());
     let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.x }}")}))).await;
     assert_eq!(ended.outcome, Ok(json!({"v": 1})));
     assert_eq!(values.loads.lock().unwrap().len(), 3);
 }
 
 #[tokio::test]
-async fn a_value_that_is_gone_fails_the_task_that_names_it() {
-    let performer = performer(Told::echo(), Arc::new(Kept::default()));
+async fn a_missing_value_fails_the_task_that_uses_it() {
+    let performer = performer(ScriptedTool::echo(), Arc::new(StoredValues::default()));
     let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.x }}")}))).await;
     let failed = failure(ended);
     assert!(failed.message.contains("task 'a': a value it names cannot be read"), "{failed}");

@@ -80,8 +80,8 @@ fn message(row: &SecretAuditRow, record: &Value, host: &str) -> String {
 /// Returns a field of the header: printable ASCII without spaces, at most `longest` characters, or
 /// `-` if none is left.
 fn header(text: &str, longest: usize) -> String {
-    let kept: String = text.chars().filter(char::is_ascii_graphic).take(longest).collect();
-    if kept.is_empty() { "-".to_owned() } else { kept }
+    let printable: String = text.chars().filter(char::is_ascii_graphic).take(longest).collect();
+    if printable.is_empty() { "-".to_owned() } else { printable }
 }
 
 fn failed(address: &str, error: &io::Error) -> CliError {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn records_reach_a_unix_socket_in_the_form_of_rfc_5424() {
+    fn records_reach_a_unix_socket_in_rfc_5424_format() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("log");
         let daemon = UnixDatagram::bind(&path).expect("a socket");
@@ -148,10 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn a_syslog_that_does_not_listen_is_named() {
+    fn an_unreachable_syslog_is_reported_with_its_address() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("none");
-        let said = Syslog::connect(&SyslogAddress::Unix(path)).err().expect("no socket").text();
-        assert!(said.contains("syslog at"), "{said}");
+        let message = Syslog::connect(&SyslogAddress::Unix(path)).err().expect("no socket").text();
+        assert!(message.contains("syslog at"), "{message}");
     }
 }

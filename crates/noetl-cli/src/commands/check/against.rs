@@ -56,18 +56,18 @@ async fn compare(
     store: &dyn Store,
     blobs: &dyn Blobs,
 ) -> Result<HistoryCheck, CliError> {
-    let found = executions(store, target, arguments.last).await.map_err(|e| unanswered(&e))?;
-    if found.is_empty() {
+    let rows = executions(store, target, arguments.last).await.map_err(|e| unanswered(&e))?;
+    if rows.is_empty() {
         let message = format!("nothing is recorded of '{target}'");
         let hint = "name an execution's id or a catalog path; --data or --database-url say where";
         return Err(CliError::new(ErrorKind::User, message).hint(hint));
     }
     let (mut differs, mut reports) = (false, Vec::new());
-    for row in &found {
+    for row in &rows {
         let log = log(store, row.id).await.map_err(|error| unanswered(&error))?;
-        let kept = contents(blobs, &log).await;
+        let blob_contents = contents(blobs, &log).await;
         let env = Arc::new(BTreeMap::new());
-        let blob = |reference: &BlobRef| kept.get(&reference.digest).cloned();
+        let blob = |reference: &BlobRef| blob_contents.get(&reference.digest).cloned();
         let difference = first_divergence(playbook, &log, &env, blob);
         differs |= difference.is_some();
         if arguments.output == Output::Text {
@@ -79,11 +79,11 @@ async fn compare(
             "version": row.playbook_version,
             "status": row.status.as_str(),
             "events": log.len(),
-            "difference": difference.map(|found| json!({
-                "seq": found.seq,
-                "step": found.step,
-                "recorded": found.recorded,
-                "now": found.now,
+            "difference": difference.map(|divergence| json!({
+                "seq": divergence.seq,
+                "step": divergence.step,
+                "recorded": divergence.recorded,
+                "now": divergence.now,
             })),
         }));
     }
@@ -127,11 +127,11 @@ async fn log(store: &dyn Store, id: ExecutionId) -> Result<Vec<Event>, StoreErro
 ///
 /// A blob that can't be read counts as lost, and the comparison skips decisions that depend on it.
 async fn contents(blobs: &dyn Blobs, log: &[Event]) -> HashMap<Arc<str>, Vec<u8>> {
-    let mut kept = HashMap::new();
+    let mut contents = HashMap::new();
     let mut left = BLOBS_MAX;
     for event in log {
         let Fact::CallDone { reference: Some(reference), .. } = &event.fact else { continue };
-        if reference.bytes > left || kept.contains_key(&reference.digest) {
+        if reference.bytes > left || contents.contains_key(&reference.digest) {
             continue;
         }
         let Ok(digest) = reference.digest.parse() else { continue };
@@ -142,10 +142,10 @@ async fn contents(blobs: &dyn Blobs, log: &[Event]) -> HashMap<Arc<str>, Vec<u8>
         };
         if let Ok(bytes) = blobs.blob(&asked).await {
             left -= reference.bytes;
-            kept.insert(reference.digest.clone(), bytes);
+            contents.insert(reference.digest.clone(), bytes);
         }
     }
-    kept
+    contents
 }
 
 fn say(row: &ExecutionRow, events: usize, difference: Option<&Divergence>) {
@@ -153,10 +153,13 @@ fn say(row: &ExecutionRow, events: usize, difference: Option<&Divergence>) {
     let head = format!("{} {} ({events} events)", row.id, row.status.as_str());
     match difference {
         None => output::note(&format!("  {}  {head}", style.good("same   "))),
-        Some(found) => {
+        Some(divergence) => {
             output::note(&format!("  {}  {head}", style.warn("differs")));
-            output::note(&format!("           at event {}: {}", found.seq, found.recorded));
-            output::note(&format!("           now: {}", found.now));
+            output::note(&format!(
+                "           at event {}: {}",
+                divergence.seq, divergence.recorded
+            ));
+            output::note(&format!("           now: {}", divergence.now));
         }
     }
 }

@@ -48,11 +48,11 @@ pub(super) fn apply(
     }
     let mut diff = None;
     if arguments.dry_run {
-        let found = difference(&document.name, &document.text, &text);
+        let fix_diff = difference(&document.name, &document.text, &text);
         if in_text {
-            output::data(found.as_bytes())?;
+            output::data(fix_diff.as_bytes())?;
         }
-        diff = Some(found);
+        diff = Some(fix_diff);
     } else if document::is_stdin(file) {
         if in_text {
             output::data(text.as_bytes())?;

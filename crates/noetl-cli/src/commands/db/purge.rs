@@ -80,8 +80,8 @@ fn tell(name: &str, dry_run: bool, purged: &Purged) {
         let (count, bytes) = (purged.content.removed.len(), size(purged.content.removed_bytes));
         output::note(&format!("  {verb:<8}  {count} contents, {bytes}"));
     }
-    for kept in &purged.report.kept {
-        output::note(&format!("  kept      {}: {}", kept.partition, kept.reason));
+    for retained in &purged.report.kept {
+        output::note(&format!("  kept      {}: {}", retained.partition, retained.reason));
     }
     let is_nothing = counts.iter().all(|(_, count)| *count == 0);
     let outcome = match (is_nothing && purged.content.removed.is_empty(), dry_run) {

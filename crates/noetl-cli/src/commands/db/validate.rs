@@ -34,16 +34,16 @@ pub(super) async fn run(arguments: &DbArguments) -> Result<ExitCode, CliError> {
         report(&name, None, &findings, arguments.output)?;
         return Ok(ExitCode::FAILURE);
     }
-    let (found, known) = database.schema().await?;
-    if found == 0 {
+    let (version, known) = database.schema().await?;
+    if version == 0 {
         let message = format!("there is no database at {name}");
         return Err(
             CliError::new(ErrorKind::Config, message).hint("make it with `noetl db migrate`")
         );
     }
-    if found < known {
+    if version < known {
         findings.database.push(format!(
-            "its schema has version {found} and {known} is needed: run `noetl db migrate`"
+            "its schema has version {version} and {known} is needed: run `noetl db migrate`"
         ));
     } else {
         let store = database.look_at().await?;
@@ -51,7 +51,7 @@ pub(super) async fn run(arguments: &DbArguments) -> Result<ExitCode, CliError> {
         store.close().await;
         looked.map_err(|error| unanswered(&error))?;
     }
-    report(&name, Some(found), &findings, arguments.output)?;
+    report(&name, Some(version), &findings, arguments.output)?;
     let is_sound = findings.database.is_empty() && findings.executions.is_empty();
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -52,11 +52,11 @@ async fn python() -> Check {
     let mut command = Command::new(&program);
     command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
     match tokio::time::timeout(PATIENCE, command.output()).await {
-        Ok(Ok(said)) if said.status.success() => {
-            let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+        Ok(Ok(output)) if output.status.success() => {
+            let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             Check::new("python", CheckState::Ok, format!("{name} is {version}"))
         }
-        Ok(Ok(said)) => bad(format!("{name} --version ended with {}", said.status)),
+        Ok(Ok(output)) => bad(format!("{name} --version ended with {}", output.status)),
         Ok(Err(error)) => bad(format!("{name} could not be started: {error}")),
         Err(_) => bad(format!("{name} --version did not end")),
     }

@@ -17,25 +17,25 @@ pub(in crate::commands) fn files_below(
     directory: &Path,
     extensions: &[&str],
 ) -> Result<Vec<PathBuf>, CliError> {
-    let mut found = Vec::new();
-    walk(directory, extensions, 0, &mut found).map_err(|(path, error)| {
+    let mut files = Vec::new();
+    walk(directory, extensions, 0, &mut files).map_err(|(path, error)| {
         CliError::from_error(ErrorKind::User, &error)
             .about(&format!("could not read {}", path.display()))
     })?;
-    found.sort();
-    if found.is_empty() {
+    files.sort();
+    if files.is_empty() {
         let message = format!("{} holds no file to register", directory.display());
         let hint = format!("looked for names that end with .{}", extensions.join(", ."));
         return Err(CliError::new(ErrorKind::User, message).hint(hint));
     }
-    Ok(found)
+    Ok(files)
 }
 
 fn walk(
     directory: &Path,
     extensions: &[&str],
     depth: usize,
-    found: &mut Vec<PathBuf>,
+    files: &mut Vec<PathBuf>,
 ) -> Result<(), (PathBuf, io::Error)> {
     let at = |error| (directory.to_owned(), error);
     for entry in fs::read_dir(directory).map_err(at)? {
@@ -47,10 +47,10 @@ fn walk(
         let kind = entry.file_type().map_err(at)?;
         let extension = path.extension().and_then(|text| text.to_str()).unwrap_or_default();
         if kind.is_dir() && depth < DEPTH_MAX {
-            walk(&path, extensions, depth + 1, found)?;
+            walk(&path, extensions, depth + 1, files)?;
         } else if path.is_file() && extensions.iter().any(|one| one.eq_ignore_ascii_case(extension))
         {
-            found.push(path);
+            files.push(path);
         }
     }
     Ok(())
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_all_levels_are_found_in_order_and_circles_are_not_walked() {
+    fn nested_files_are_listed_in_order_and_link_cycles_are_skipped() {
         let home = tempfile::TempDir::new().expect("a directory");
         let at = |name: &str| home.path().join(name);
         fs::create_dir_all(at("b/c")).expect("directories");
@@ -69,16 +69,16 @@ mod tests {
             fs::write(at(name), "").expect("a file");
         }
         std::os::unix::fs::symlink(home.path(), at("b/circle")).expect("a link");
-        let found = files_below(home.path(), &["yaml", "yml"]).expect("files");
-        assert_eq!(found, [at("b/a.YML"), at("b/c/d.yaml"), at("z.yaml")]);
+        let files = files_below(home.path(), &["yaml", "yml"]).expect("files");
+        assert_eq!(files, [at("b/a.YML"), at("b/c/d.yaml"), at("z.yaml")]);
     }
 
     #[test]
     fn a_directory_without_files_is_reported() {
         let home = tempfile::TempDir::new().expect("a directory");
-        let said = files_below(home.path(), &["yaml"]).expect_err("nothing").text();
-        assert!(said.ends_with("holds no file to register"), "{said}");
-        let said = files_below(&home.path().join("x"), &["yaml"]).expect_err("nothing").text();
-        assert!(said.starts_with("could not read "), "{said}");
+        let message = files_below(home.path(), &["yaml"]).expect_err("nothing").text();
+        assert!(message.ends_with("holds no file to register"), "{message}");
+        let message = files_below(&home.path().join("x"), &["yaml"]).expect_err("nothing").text();
+        assert!(message.starts_with("could not read "), "{message}");
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn start(arguments: RunArguments) -> Result<ExitCode, CliError> {
         pool: None,
         follow: false,
         remote: RemoteArguments {
-            flags: Flags::given([
+            flags: Flags::with_values([
                 ("client.server_url", arguments.server_url.as_deref()),
                 ("client.token", arguments.token.as_deref()),
             ]),

@@ -32,7 +32,7 @@ pub(super) fn run(
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(async {
-        let flags = Flags::<DatabaseFlags>::given([("database.url", Some(url))]);
+        let flags = Flags::<DatabaseFlags>::with_values([("database.url", Some(url))]);
         let stores = StoreLocation::configured(&flags.settings())?.open().await?;
         let direct = Direct {
             tokens: DirectTokens::new(stores.routed.clone(), Arc::new(SystemClock), who()),
@@ -56,8 +56,8 @@ impl Direct {
             pool: request.pool,
         };
         let made = self.tokens.create(&self.tenant, request).await;
-        let (kept, token) = made.map_err(|error| refused(&error))?;
-        Ok(MadeToken { view: token_view(kept), token })
+        let (row, token) = made.map_err(|error| refused(&error))?;
+        Ok(MadeToken { view: token_view(row), token })
     }
 
     pub(super) async fn list(&self) -> Result<TokenList, CliError> {
@@ -66,8 +66,8 @@ impl Direct {
     }
 
     pub(super) async fn revoke(&self, id: &str) -> Result<TokenRevoked, CliError> {
-        let found = self.tokens.revoke(&self.tenant, id).await;
-        match found.map_err(|error| refused(&error))? {
+        let revoked = self.tokens.revoke(&self.tenant, id).await;
+        match revoked.map_err(|error| refused(&error))? {
             true => Ok(TokenRevoked { id: id.to_owned(), status: "revoked".to_owned() }),
             false => {
                 let message = format!("tenant {} has no token '{id}'", self.tenant);

@@ -44,7 +44,7 @@ pub(super) async fn serve_subscription(listener: TcpListener, tally: Arc<Message
 /// runs them all.
 async fn health(State(worker): State<Worker>) -> axum::Json<Value> {
     let server = if worker.counters.is_away() { "away" } else { "ok" };
-    let bus = match worker.counters.hears() {
+    let bus = match worker.counters.is_bus_up() {
         None => "none",
         Some(true) => "ok",
         Some(false) => "away",

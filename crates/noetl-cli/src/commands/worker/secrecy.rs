@@ -47,12 +47,12 @@ pub(super) fn leave_environment(
         Origin::Flag(_) | Origin::Variable(_) => settings::decode::<Client>(layers)?.token,
     };
     let program = std::env::current_exe().map_err(|error| restart_failed(&error))?;
-    let mut given = without_token(std::env::args_os());
+    let mut own_arguments = without_token(std::env::args_os());
     let mut again = Command::new(program);
-    if let Some(name) = given.next() {
+    if let Some(name) = own_arguments.next() {
         again.arg0(name);
     }
-    again.args(given);
+    again.args(own_arguments);
     for name in secrets {
         again.env_remove(name);
     }
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn a_token_is_removed_from_the_arguments_in_either_form() {
-        let left = |given: &[&str]| -> Vec<OsString> {
-            without_token(given.iter().map(OsString::from)).collect()
+        let left = |arguments: &[&str]| -> Vec<OsString> {
+            without_token(arguments.iter().map(OsString::from)).collect()
         };
         assert_eq!(
             left(&["noetl", "worker", "--token", "s", "--slots", "3"]),

@@ -1,4 +1,4 @@
-//! A far side that says again what it is told, and a plain way to ask.
+//! A server that echoes requests, and a plain HTTP client.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,22 +7,22 @@ use std::sync::{Arc, Mutex};
 use noetl_api::Client;
 use serde_json::Value;
 
-/// Who asks as a system pool.
+/// Token of a system pool.
 pub(super) const INTERNAL_TOKEN: &str = "the token of a system pool";
 
-/// An HTTP server that answers with the request it got, in its body and in a header. What is asked of
-/// `/fail` is answered with 500.
+/// An HTTP server that responds with the received request in its body and in a header. Requests to
+/// `/fail` get a 500.
 pub(super) struct Echo {
     url: String,
-    heard: Arc<Mutex<Vec<u8>>>,
+    received: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Echo {
     pub(super) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let hearing = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let hearing = Arc::clone(&received);
         // Ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -30,16 +30,16 @@ impl Echo {
                 std::thread::spawn(move || answer(stream, &hearing));
             }
         });
-        Self { url, heard }
+        Self { url, received }
     }
 
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Everything it was told.
-    pub(super) fn heard(&self) -> Vec<u8> {
-        self.heard.lock().unwrap().clone()
+    /// Returns the bytes of all requests.
+    pub(super) fn received(&self) -> Vec<u8> {
+        self.received.lock().unwrap().clone()
     }
 }
 
@@ -81,8 +81,8 @@ fn answer(mut stream: TcpStream, hearing: &Mutex<Vec<u8>>) {
     );
 }
 
-/// Asks a server over a connection of its own, and reads until that ends: HTTP/1.0, so that what comes is what
-/// was written, in one piece.
+/// Sends a request on a new connection and reads until the server closes it. HTTP/1.0 avoids
+/// chunked responses.
 pub(super) async fn ask(
     client: &Client,
     method: &str,
@@ -94,7 +94,7 @@ pub(super) async fn ask(
     let (method, path) = (method.to_owned(), path.to_owned());
     let asking = move || {
         let body = body.map_or(String::new(), |body| body.to_string());
-        // What is only for a system pool is asked as one.
+        // Internal routes require the token of a system pool.
         let token = match path.starts_with("/api/internal/") {
             true => format!("authorization: Bearer {INTERNAL_TOKEN}\r\n"),
             false => String::new(),

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 
-/// One for each tool, named after it.
+/// Names of the canaries, one per tool.
 pub(super) const CANARIES: [&str; 14] = [
     "http", "postgres", "sqlite", "shell", "python", "nats", "artifact", "transfer", "secrets",
     "workbook", "playbook", "notify", "pipeline", "failure",
@@ -20,13 +20,13 @@ pub(super) fn canary(name: &str) -> String {
 
 /// The canaries that are in `bytes`, each with the form it was found in.
 pub(super) fn seen(bytes: &[u8]) -> impl Iterator<Item = String> {
-    let found: Vec<String> = CANARIES
+    let names: Vec<String> = CANARIES
         .iter()
         .flat_map(|name| forms(&canary(name)).into_iter().map(move |form| (name, form)))
         .filter(|(_, (_, form))| is_in(bytes, form.as_bytes()))
         .map(|(name, (kind, _))| format!("the canary of {name} ({kind})"))
         .collect();
-    found.into_iter()
+    names.into_iter()
 }
 
 fn is_in(bytes: &[u8], form: &[u8]) -> bool {
@@ -79,7 +79,7 @@ fn percent(secret: &str, is_form: bool) -> String {
 }
 
 #[test]
-fn a_canary_is_found_however_it_is_written() {
+fn a_canary_is_detected_in_every_encoding() {
     let secret = canary("http");
     let within = |text: String| format!("some text, {text}, and more").into_bytes();
     let basic = BASE64_STANDARD.encode(format!("user:{secret}, and more"));
@@ -93,9 +93,9 @@ fn a_canary_is_found_however_it_is_written() {
         basic,
     ];
     for text in written {
-        let found: Vec<String> = seen(&within(text.clone())).collect();
-        assert!(found.iter().all(|found| found.contains("http")), "{found:?}");
-        assert!(!found.is_empty(), "{text}");
+        let detected: Vec<String> = seen(&within(text.clone())).collect();
+        assert!(detected.iter().all(|name| name.contains("http")), "{detected:?}");
+        assert!(!detected.is_empty(), "{text}");
     }
     assert_eq!(seen(b"canary of nobody").count(), 0);
 }

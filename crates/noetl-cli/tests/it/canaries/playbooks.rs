@@ -1,5 +1,5 @@
-//! What sings: for each tool a playbook that hands it its canary and has it said again, in results,
-//! errors, printed lines and whatever else the tool has.
+//! Playbooks that pass a canary to each tool and repeat it in results, errors, printed lines, and
+//! other outputs of the tool.
 
 /// Name, text, and how it ends.
 pub(super) fn all(echo: &str) -> Vec<(&'static str, String, &'static str)> {

@@ -2,22 +2,22 @@
 
 use noetl_playbook::{Diagnostic, Severity};
 
-use super::stage::{Stage, document};
+use super::plane::{TestPlane, document};
 use crate::noetl::Home;
 
-/// What registering these steps finds; refused or not.
-async fn found(steps: &str) -> (bool, Vec<Diagnostic>) {
-    let stage = Stage::open().await;
-    let registered = stage.try_register(&document("t", steps)).await;
-    stage.close().await;
+/// Registers these steps. Returns whether they were accepted, and the diagnostics.
+async fn registered_with(steps: &str) -> (bool, Vec<Diagnostic>) {
+    let plane = TestPlane::open().await;
+    let registered = plane.try_register(&document("t", steps)).await;
+    plane.close().await;
     match registered {
-        Ok(found) => (true, found),
-        Err(found) => (false, found),
+        Ok(diagnostics) => (true, diagnostics),
+        Err(diagnostics) => (false, diagnostics),
     }
 }
 
 #[tokio::test]
-async fn c55_each_mistake_is_refused_at_registration_with_its_place() {
+async fn c55_each_error_is_rejected_at_registration_with_its_position() {
     let noop = "tool: {kind: noop}";
     let retry = "{when: true, then: {do: retry, backoff: cubic}}";
     let cases = [
@@ -36,9 +36,10 @@ async fn c55_each_mistake_is_refused_at_registration_with_its_place() {
         ),
     ];
     for (steps, code, says, line) in cases {
-        let (is_taken, found) = found(&steps).await;
-        assert!(!is_taken, "{steps} was taken");
-        let errors: Vec<_> = found.iter().filter(|it| it.severity == Severity::Error).collect();
+        let (is_registered, diagnostics) = registered_with(&steps).await;
+        assert!(!is_registered, "{steps} was taken");
+        let errors: Vec<_> =
+            diagnostics.iter().filter(|it| it.severity == Severity::Error).collect();
         let [error] = errors[..] else { panic!("{steps}: {errors:?}") };
         assert_eq!((error.code, error.line), (code, line), "{error}");
         assert!(error.column > 1 && error.path.starts_with("workflow["), "{error}");
@@ -48,20 +49,20 @@ async fn c55_each_mistake_is_refused_at_registration_with_its_place() {
 }
 
 #[tokio::test]
-async fn c59_a_secret_may_not_become_a_variable() {
-    let (is_taken, found) = found(
+async fn c59_setting_a_variable_to_a_secret_is_rejected() {
+    let (is_registered, diagnostics) = registered_with(
         "keychain: [{name: api, kind: credential, credential: my-api}]
 workflow:
   - {step: a, tool: {kind: noop}, set: {ctx.token: '{{ keychain.api.token }}'}}
 ",
     )
     .await;
-    let codes: Vec<&str> = found.iter().map(|found| found.code).collect();
-    assert_eq!((is_taken, codes), (false, vec!["E051"]));
+    let codes: Vec<&str> = diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
+    assert_eq!((is_registered, codes), (false, vec!["E051"]));
 }
 
 #[test]
-fn c59_a_task_that_makes_its_secret_a_variable_fails() {
+fn c59_a_task_that_sets_a_variable_to_its_secret_fails() {
     let home = Home::with(
         "apiVersion: noetl.io/v2
 kind: Playbook
@@ -80,19 +81,25 @@ workflow:
         "my.json",
         r#"{"name": "my-api", "type": "bearer", "data": {"token": "correct horse battery"}}"#,
     );
-    let said = home.noetl(["run", "test.yaml", "--credentials", "my.json"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stderr.contains("config: ") && said.stderr.contains("ctx.token"), "{said:?}");
-    assert!(!format!("{said:?}").contains("correct horse"), "{said:?}");
+    let output = home.noetl(["run", "test.yaml", "--credentials", "my.json"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(
+        output.stderr.contains("config: ") && output.stderr.contains("ctx.token"),
+        "{output:?}"
+    );
+    assert!(!format!("{output:?}").contains("correct horse"), "{output:?}");
 }
 
 #[tokio::test]
-async fn c60_a_guard_of_two_templates_is_warned_of() {
-    let (is_taken, found) = found(
+async fn c60_a_condition_of_two_templates_causes_a_warning() {
+    let (is_registered, diagnostics) = registered_with(
         "  - {step: a, tool: {kind: noop}, next: {arcs: [{step: b, when: '{{ ctx.x }} and {{ ctx.y }}'}, {step: b}]}}
   - {step: b, tool: {kind: noop}}
 ",
     )
     .await;
-    assert!(is_taken && found.iter().any(|found| found.code == "W104"), "{found:?}");
+    assert!(
+        is_registered && diagnostics.iter().any(|diagnostic| diagnostic.code == "W104"),
+        "{diagnostics:?}"
+    );
 }

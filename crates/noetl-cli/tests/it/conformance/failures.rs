@@ -4,7 +4,7 @@ use noetl_model::{ExecutionId, Fact};
 use noetl_store::{ExecutionFilter, ExecutionStatus};
 use serde_json::json;
 
-use super::stage::{Stage, run};
+use super::plane::{TestPlane, run};
 
 const RAISES: &str = "kind: python, code: \"raise KeyError('no such order')\"";
 
@@ -31,7 +31,7 @@ async fn c27_an_error_arc_handles_an_exception() {
   - {{step: handler, tool: {{kind: noop, result: '{{{{ a.error.exception_type }}}}'}}}}\n"
     ))
     .await
-    .well();
+    .expect_completed();
     assert_eq!((ended.entered().as_str(), ended.result()), ("a handler", &json!("KeyError")));
     assert!(ended.failed_step("a").1);
 }
@@ -45,7 +45,7 @@ async fn c28_a_rule_accepts_an_exception() {
   - {{step: b, tool: {{kind: noop}}}}\n"
     ))
     .await
-    .well();
+    .expect_completed();
     assert_eq!((ended.entered().as_str(), ended.issued("a")), ("a b", 1));
 }
 
@@ -72,16 +72,16 @@ async fn c42_a_failed_rendering_fails_its_step_with_the_location() {
             "spec.policy.admit.rules[0].when",
         ),
     ];
-    let stage = Stage::open().await;
+    let plane = TestPlane::open().await;
     for (step, place) in cases {
         let step = step.replace('W', WRONG);
-        let id = stage
+        let id = plane
             .start(&format!(
                 "workload: {{n: 'x'}}\nworkflow:\n  - {{step: a, {step}}}\n  \
                  - {{step: b, tool: {{kind: noop}}}}\n"
             ))
             .await;
-        let ended = stage.ended(id).await;
+        let ended = plane.ended(id).await;
         let (at, failure) = ended.failure();
         assert_eq!((at, failure.kind.as_str(), ended.runs("b")), ("a", "template_error", 0));
         let expected = format!(
@@ -90,7 +90,7 @@ async fn c42_a_failed_rendering_fails_its_step_with_the_location() {
         );
         assert_eq!(failure.message, expected);
     }
-    stage.close().await;
+    plane.close().await;
 }
 
 const FAILING_CHILD: &str = "
@@ -99,9 +99,9 @@ const FAILING_CHILD: &str = "
 
 #[tokio::test]
 async fn c46_a_failed_child_fails_the_step_that_called_it() {
-    let stage = Stage::open().await;
-    stage.register("child", FAILING_CHILD).await;
-    let id = stage
+    let plane = TestPlane::open().await;
+    plane.register("child", FAILING_CHILD).await;
+    let id = plane
         .start(
             "
   - {step: call, tool: {kind: playbook, path: child, return_step: start}, next: {arcs: [{step: b}]}}
@@ -109,33 +109,33 @@ async fn c46_a_failed_child_fails_the_step_that_called_it() {
 ",
         )
         .await;
-    let ended = stage.ended(id).await;
+    let ended = plane.ended(id).await;
     let (step, failure) = ended.failure();
     assert_eq!((step, failure.kind.as_str(), ended.runs("b")), ("call", "child_failed", 0));
-    let id = stage
+    let id = plane
         .start("
   - {step: call, tool: {kind: playbook, path: child, wait: true},
      next: {arcs: [{step: b, when: \"{{ output.status == 'error' and output.error.kind == 'child_failed' }}\"}]}}
   - {step: b, tool: {kind: noop, result: '{{ call._meta.error.kind }}'}}
 ")
         .await;
-    assert_eq!(*stage.ended(id).await.well().result(), json!("exit_code"));
-    stage.close().await;
+    assert_eq!(*plane.ended(id).await.expect_completed().result(), json!("exit_code"));
+    plane.close().await;
 }
 
 /// The children of an execution.
-async fn children(stage: &Stage, of: ExecutionId) -> Vec<ExecutionId> {
+async fn children(plane: &TestPlane, of: ExecutionId) -> Vec<ExecutionId> {
     let all = ExecutionFilter { limit: 100, ..ExecutionFilter::default() };
-    let all = stage.control.journal.executions.list(&stage.tenant, &all).await;
+    let all = plane.control.journal.executions.list(&plane.tenant, &all).await;
     all.unwrap().iter().filter(|row| row.parent == Some(of)).map(|row| row.id).collect()
 }
 
 #[tokio::test]
-async fn c47_cancel_stops_a_loop_and_the_child_it_waits_for() {
-    let stage = Stage::open().await;
-    stage.register("child", "  - {step: ask, tool: {kind: approval}}\n").await;
-    let mut events = stage.control.journal.watch.events();
-    let id = stage
+async fn c47_a_cancel_stops_a_loop_and_its_child_execution() {
+    let plane = TestPlane::open().await;
+    plane.register("child", "  - {step: ask, tool: {kind: approval}}\n").await;
+    let mut events = plane.control.journal.watch.events();
+    let id = plane
         .start("
   - {step: each, loop: {in: [1, 2, 3], iterator: it}, tool: {kind: playbook, path: child, return_result: true}}
 ")
@@ -146,23 +146,23 @@ async fn c47_cancel_stops_a_loop_and_the_child_it_waits_for() {
             break event.execution;
         }
     };
-    stage.until_asked(child).await;
-    stage
+    plane.until_asked(child).await;
+    plane
         .control
         .journal
         .executions
-        .cancel(&stage.tenant, id, Some("enough".into()))
+        .cancel(&plane.tenant, id, Some("enough".into()))
         .await
         .unwrap();
-    let ended = stage.ended(id).await;
+    let ended = plane.ended(id).await;
     assert_eq!((ended.row.status, ended.issued("each")), (ExecutionStatus::Cancelled, 1));
-    assert_eq!(stage.ended(child).await.row.status, ExecutionStatus::Cancelled);
-    assert_eq!(children(&stage, id).await, [child]);
-    stage.close().await;
+    assert_eq!(plane.ended(child).await.row.status, ExecutionStatus::Cancelled);
+    assert_eq!(children(&plane, id).await, [child]);
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn c48_a_step_that_takes_longer_than_its_time_fails() {
+async fn c48_a_step_that_exceeds_its_timeout_fails() {
     let ended = run("
   - {step: a, tool: {kind: shell, command: sleep 600}, spec: {timeout: 200ms}}
 ")

@@ -6,8 +6,8 @@ use noetl_model::Fact;
 use noetl_store::{ExecutionFilter, ExecutionStatus};
 use serde_json::{Value, json};
 
-use super::hand::Hand;
-use super::stage::{Ended, Stage, run};
+use super::manual::ManualWorker;
+use super::plane::{FinishedRun, TestPlane, run};
 
 /// Runs a loop over `items` and gives what it came to.
 async fn result_over(items: &str) -> Value {
@@ -16,11 +16,11 @@ async fn result_over(items: &str) -> Value {
              tool: {{kind: noop, result: '{{{{ it }}}}'}}, next: {{arcs: [{{step: end}}]}}}}
   - {{step: end, tool: {{kind: noop, result: '{{{{ each.results }}}}'}}}}\n"
     );
-    run(&steps).await.well().result().clone()
+    run(&steps).await.expect_completed().result().clone()
 }
 
-/// The most items of a step that were under way at a time.
-fn most_at_a_time(ended: &Ended, step: &str) -> usize {
+/// Returns the largest number of items of a step that were in flight at once.
+fn most_at_a_time(ended: &FinishedRun, step: &str) -> usize {
     let (mut open, mut most) = (HashSet::new(), 0);
     for event in &ended.log {
         match &event.fact {
@@ -38,7 +38,7 @@ fn most_at_a_time(ended: &Ended, step: &str) -> usize {
 }
 
 #[tokio::test]
-async fn c17_a_loop_in_a_cycle_runs_all_items_at_each_visit() {
+async fn c17_a_loop_in_a_cycle_runs_all_items_in_each_step_run() {
     let ended = run("
   - {step: each, loop: {in: [a, b, c], iterator: it}, tool: {kind: noop, result: '{{ it }}'},
      set: {ctx.n: '{{ ctx.n | default(0) + 1 }}', ctx.all: '{{ ctx.all | default([]) + output.results }}'},
@@ -46,7 +46,7 @@ async fn c17_a_loop_in_a_cycle_runs_all_items_at_each_visit() {
   - {step: end, tool: {kind: noop, result: '{{ ctx.all }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!((ended.runs("each"), ended.issued("each")), (2, 6));
     assert_eq!(*ended.result(), json!(["a", "b", "c", "a", "b", "c"]));
 }
@@ -60,31 +60,31 @@ async fn c18_a_sequential_loop_is_strictly_ordered() {
   - {step: end, tool: {kind: noop, result: '{{ ctx.seen }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!((0..20).collect::<Vec<_>>()));
     assert_eq!(most_at_a_time(&ended, "each"), 1);
 }
 
 #[tokio::test]
-async fn c19_a_parallel_loop_has_no_more_in_flight_than_it_may() {
+async fn c19_a_parallel_loop_stays_within_max_in_flight() {
     let ended = run("
   - {step: each, loop: {in: [1, 2, 3, 4, 5, 6], iterator: it, spec: {mode: parallel, max_in_flight: 2}},
      tool: {kind: shell, command: 'true'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!((ended.issued("each"), most_at_a_time(&ended, "each")), (6, 2));
 }
 
 #[tokio::test]
-async fn c20_a_loop_over_nothing_is_done_at_once() {
+async fn c20_a_loop_over_an_empty_list_completes_at_once() {
     let ended = run("
   - {step: each, loop: {in: [], iterator: it}, tool: {kind: shell, command: exit 1},
      next: {arcs: [{step: end, when: \"{{ event.name == 'loop.done' }}\"}]}}
   - {step: end, tool: {kind: noop, result: {r: '{{ each.results }}', n: '{{ each.stats.total }}'}}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(ended.issued("each"), 0);
     assert_eq!(*ended.result(), json!({"r": [], "n": 0}));
 }
@@ -107,28 +107,28 @@ async fn c21_a_loop_over_a_single_value_has_one_item() {
 
 #[tokio::test]
 async fn c22_fail_fast_starts_nothing_after_a_failure() {
-    let hand = Hand::start("
+    let manual = ManualWorker::start("
   - {step: each, loop: {in: '{{ range(20) | list }}', iterator: it, spec: {mode: parallel, max_in_flight: 2}},
      tool: {kind: noop}}
 ")
     .await;
-    let first = hand.open().await;
+    let first = manual.open().await;
     assert_eq!(first.len(), 2);
     for &command in &first {
-        hand.claim(command).await;
+        manual.claim(command).await;
     }
-    hand.complete(first[0], json!({})).await;
-    let second = hand.open().await;
+    manual.complete(first[0], json!({})).await;
+    let second = manual.open().await;
     assert_eq!((second.len(), second[0]), (2, first[1]), "the next took the place of the first");
-    hand.claim(second[1]).await;
-    hand.say("command.failed", second[0], json!({"error": "refused"})).await;
-    assert_eq!(hand.open().await, second[1..], "what runs is waited for, and nothing is added");
-    hand.complete(second[1], json!({})).await;
-    let ended = hand.stage.ended(hand.id).await;
+    manual.claim(second[1]).await;
+    manual.say("command.failed", second[0], json!({"error": "refused"})).await;
+    assert_eq!(manual.open().await, second[1..], "what runs is waited for, and nothing is added");
+    manual.complete(second[1], json!({})).await;
+    let ended = manual.plane.ended(manual.id).await;
     let (step, failure) = ended.failure();
     assert_eq!((step, ended.issued("each")), ("each", 3));
     assert!(failure.message.contains("refused"), "{failure}");
-    hand.stage.close().await;
+    manual.plane.close().await;
 }
 
 #[tokio::test]
@@ -142,15 +142,15 @@ async fn c23_best_effort_runs_all_items_and_counts_failures() {
      last: '{{ each.results[4].stdout }}'}}}
 ")
     .await
-    .well();
+    .expect_completed();
     let stats = json!({"total": 5, "success": 4, "failed": 1, "skipped": 0});
     assert_eq!(*ended.result(), json!({"stats": stats, "errors": 1, "last": "4"}));
 }
 
 #[tokio::test]
-async fn c24_results_stand_in_the_order_of_the_items_whichever_ends_first() {
-    let stage = Stage::open().await;
-    let id = stage
+async fn c24_results_are_in_item_order_regardless_of_completion_order() {
+    let plane = TestPlane::open().await;
+    let id = plane
         .start(
             "
   - {step: each, loop: {in: [a, b, c, d], iterator: it, spec: {mode: parallel}},
@@ -159,20 +159,20 @@ async fn c24_results_stand_in_the_order_of_the_items_whichever_ends_first() {
 ",
         )
         .await;
-    let asked = stage.asked(id).await;
+    let asked = plane.asked(id).await;
     assert_eq!(asked.len(), 4);
     for place in [2, 0, 3, 1] {
-        stage.answer(id, &asked[place], json!({ "n": place })).await;
+        plane.answer(id, &asked[place], json!({ "n": place })).await;
     }
-    let ended = stage.ended(id).await.well();
+    let ended = plane.ended(id).await.expect_completed();
     assert_eq!(*ended.result(), json!([0, 1, 2, 3]));
-    stage.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
-async fn c25_a_loop_of_playbooks_with_loops_starts_one_child_per_item() {
-    let stage = Stage::open().await;
-    stage
+async fn c25_a_loop_over_playbook_calls_starts_one_child_per_item() {
+    let plane = TestPlane::open().await;
+    plane
         .register("inner", "workload: {of: 0}
 workflow:
   - {step: each, loop: {in: [1, 2], iterator: it}, tool: {kind: noop, result: '{{ workload.of * 10 + it }}'},
@@ -180,7 +180,7 @@ workflow:
   - {step: end, tool: {kind: noop, result: {found: '{{ each.results }}'}}}
 ")
         .await;
-    let id = stage
+    let id = plane
         .start(
             "
   - {step: each, loop: {in: [1, 2, 3], iterator: of, spec: {mode: parallel}},
@@ -190,14 +190,14 @@ workflow:
 ",
         )
         .await;
-    let ended = stage.ended(id).await.well();
+    let ended = plane.ended(id).await.expect_completed();
     assert_eq!(*ended.result(), json!([[11, 12], [21, 22], [31, 32]]));
     let all = ExecutionFilter { limit: 100, ..ExecutionFilter::default() };
-    let all = stage.control.journal.executions.list(&stage.tenant, &all).await;
+    let all = plane.control.journal.executions.list(&plane.tenant, &all).await;
     let children: Vec<_> = all.unwrap().into_iter().filter(|row| row.parent == Some(id)).collect();
     assert_eq!(children.len(), 3);
     assert!(children.iter().all(|row| row.status == ExecutionStatus::Completed));
-    stage.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
@@ -209,6 +209,6 @@ async fn c39_iteration_variables_end_with_the_loop() {
      ['{{ iter.seen is defined }}', '{{ iter.it is defined }}', '{{ it is defined }}', '{{ seen is defined }}']}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!([false, false, false, false]));
 }

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::stage::run;
+use super::plane::run;
 
 #[tokio::test]
-async fn c29_a_task_that_works_at_its_third_try_runs_three_times() {
+async fn c29_a_task_that_succeeds_at_its_third_attempt_runs_three_times() {
     let ended = run("
   - step: a
     tool:
@@ -19,12 +19,12 @@ async fn c29_a_task_that_works_at_its_third_try_runs_three_times() {
   - {step: end, tool: {kind: noop, result: ['{{ ctx.failed }}', '{{ a.stdout }}']}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!((ended.result(), ended.issued("a")), (&json!([2, "3"]), 1));
 }
 
 #[tokio::test]
-async fn c30_attempts_that_run_out_fail_with_their_number() {
+async fn c30_exhausted_attempts_fail_with_their_number() {
     let ended = run("
   - step: a
     tool:
@@ -52,12 +52,12 @@ async fn c31_a_jump_fetches_ten_pages() {
   - {step: end, tool: {kind: noop, result: '{{ ctx.fetched }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!((1..=10).collect::<Vec<_>>()));
 }
 
 #[tokio::test]
-async fn c32_break_leaves_the_later_tasks_out() {
+async fn c32_break_skips_later_tasks() {
     let ended = run("
   - step: a
     tool:
@@ -67,12 +67,12 @@ async fn c32_break_leaves_the_later_tasks_out() {
   - {step: end, tool: {kind: noop, result: '{{ a }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!({"v": 1}));
 }
 
 #[tokio::test]
-async fn c33_a_rule_fails_a_task_that_went_well() {
+async fn c33_a_rule_fails_a_task_that_succeeded() {
     let ended = run("
   - {step: a, tool: {kind: noop, result: {n: 0},
      spec: {policy: {rules: [{when: '{{ output.data.n == 0 }}', then: {do: fail}}]}}}}
@@ -91,7 +91,7 @@ async fn c34_the_next_task_sees_values_set_by_a_rule() {
       - {name: two, kind: noop, result: {got: '{{ ctx.seen + 1 }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(ended.result()["got"], json!(6));
 }
 
@@ -108,6 +108,6 @@ async fn c35_rules_of_a_single_tool_are_executed() {
   - {step: end, tool: {kind: noop, result: '{{ ctx.code }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!(3));
 }

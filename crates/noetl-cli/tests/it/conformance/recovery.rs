@@ -7,13 +7,13 @@ use noetl_test_app::TestApp;
 use noetl_views::ReplayRequest;
 use serde_json::json;
 
-use super::hand::Hand;
-use super::stage::{Stage, document, run};
+use super::manual::ManualWorker;
+use super::plane::{TestPlane, document, run};
 use crate::dev_process::DevProcess;
 use crate::noetl::{Home, playbook, until};
 
 #[tokio::test]
-async fn c49_a_command_of_a_killed_worker_runs_again_and_counts_once() {
+async fn c49_a_command_of_a_killed_worker_is_reissued_and_completes_once() {
     let home = Home::new();
     let (gate, been) = (home.gate(), home.path().join("been"));
     let command =
@@ -50,7 +50,7 @@ async fn c50_an_execution_continues_after_its_server_was_killed() {
     assert_eq!(count(&second, id, counts).await, [3, 3, 3, 1]);
 }
 
-/// How many events of each of these types an execution has.
+/// Counts the events of each of these types in an execution.
 async fn count<const N: usize>(
     process: &DevProcess,
     id: ExecutionId,
@@ -67,18 +67,18 @@ const TWO_STEPS: &str = "  - {step: a, tool: {kind: noop}, next: {arcs: [{step: 
 
 #[tokio::test]
 async fn c51_a_second_completion_changes_nothing() {
-    let hand = Hand::start(TWO_STEPS).await;
-    let a = hand.open().await[0];
-    hand.claim(a).await;
-    hand.complete(a, json!({"n": 1})).await;
-    let decided = hand.decided().await;
-    hand.complete(a, json!({"n": 2})).await;
-    hand.say("command.failed", a, json!({"error": "too late"})).await;
-    assert_eq!(hand.decided().await, decided);
-    let b = hand.open().await[0];
-    hand.claim(b).await;
-    hand.complete(b, json!(1)).await;
-    let ended = hand.stage.ended(hand.id).await.well();
+    let manual = ManualWorker::start(TWO_STEPS).await;
+    let a = manual.open().await[0];
+    manual.claim(a).await;
+    manual.complete(a, json!({"n": 1})).await;
+    let decided = manual.decided().await;
+    manual.complete(a, json!({"n": 2})).await;
+    manual.say("command.failed", a, json!({"error": "too late"})).await;
+    assert_eq!(manual.decided().await, decided);
+    let b = manual.open().await[0];
+    manual.claim(b).await;
+    manual.complete(b, json!(1)).await;
+    let ended = manual.plane.ended(manual.id).await.expect_completed();
     let issued = ended.log.iter().find_map(|event| match &event.fact {
         Fact::CommandIssued(issued) if &*issued.step == "b" => {
             Some(issued.config["result"].clone())
@@ -86,32 +86,32 @@ async fn c51_a_second_completion_changes_nothing() {
         _ => None,
     });
     assert_eq!((ended.entered().as_str(), issued), ("a b", Some(json!(1))));
-    hand.stage.close().await;
+    manual.plane.close().await;
 }
 
 #[tokio::test]
-async fn c52_a_beginning_that_comes_after_the_end_changes_nothing() {
-    let hand = Hand::start(TWO_STEPS).await;
-    let a = hand.open().await[0];
-    hand.claim(a).await;
-    hand.complete(a, json!({"n": 1})).await;
-    let decided = hand.decided().await;
-    hand.say("command.started", a, json!({})).await;
-    hand.say("command.claimed", a, json!({})).await;
-    assert_eq!(hand.decided().await, decided);
-    let row = hand.stage.control.journal.executions.get(&hand.stage.tenant, hand.id).await;
+async fn c52_a_start_report_after_the_completion_changes_nothing() {
+    let manual = ManualWorker::start(TWO_STEPS).await;
+    let a = manual.open().await[0];
+    manual.claim(a).await;
+    manual.complete(a, json!({"n": 1})).await;
+    let decided = manual.decided().await;
+    manual.say("command.started", a, json!({})).await;
+    manual.say("command.claimed", a, json!({})).await;
+    assert_eq!(manual.decided().await, decided);
+    let row = manual.plane.control.journal.executions.get(&manual.plane.tenant, manual.id).await;
     assert_eq!(row.unwrap().unwrap().status, ExecutionStatus::Running);
-    let b = hand.open().await[0];
-    hand.claim(b).await;
-    hand.complete(b, json!(1)).await;
-    assert_eq!(hand.stage.ended(hand.id).await.well().entered(), "a b");
-    hand.stage.close().await;
+    let b = manual.open().await[0];
+    manual.claim(b).await;
+    manual.complete(b, json!(1)).await;
+    assert_eq!(manual.plane.ended(manual.id).await.expect_completed().entered(), "a b");
+    manual.plane.close().await;
 }
 
 #[tokio::test]
 async fn c53_a_log_folds_to_the_same_state_each_time() {
-    let stage = Stage::open().await;
-    let id = stage
+    let plane = TestPlane::open().await;
+    let id = plane
         .start("
   - {step: a, tool: {kind: noop, result: {n: 1}}, set: {ctx.n: '{{ output.n }}'},
      next: {spec: {mode: inclusive}, arcs: [{step: b}, {step: c}]}}
@@ -120,20 +120,20 @@ async fn c53_a_log_folds_to_the_same_state_each_time() {
   - {step: j, tool: {kind: noop}}
 ")
         .await;
-    stage.ended(id).await.well();
+    plane.ended(id).await.expect_completed();
     let request = ReplayRequest {
         execution: id,
-        tenant: stage.tenant.clone(),
+        tenant: plane.tenant.clone(),
         organization: noetl_views::ORGANIZATION.to_owned(),
         until: ReadBound::default(),
         projection: Default::default(),
         limit: None,
         resolve_payloads: false,
     };
-    let first = stage.control.views.replay.state(&request).await.unwrap().state;
-    let second = stage.control.views.replay.state(&request).await.unwrap().state;
+    let first = plane.control.views.replay.state(&request).await.unwrap().state;
+    let second = plane.control.views.replay.state(&request).await.unwrap().state;
     assert_eq!(format!("{first:?}"), format!("{second:?}"));
-    stage.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
@@ -157,13 +157,14 @@ async fn c54_the_same_key_starts_one_execution() {
 }
 
 #[tokio::test]
-async fn c53_the_same_steps_decide_the_same_each_time() {
+async fn c53_repeated_runs_record_the_same_events() {
     let steps = "  - {step: a, tool: {kind: noop, result: {n: 3}}, next: {arcs: [{step: b, when: 'output.n > 2'}]}}\n  \
                  - {step: b, loop: {in: '{{ a.n }}', iterator: it}, tool: {kind: noop, result: '{{ it }}'}}\n";
-    let shape = |ended: super::stage::Ended| -> Vec<String> {
+    let shape = |ended: super::plane::FinishedRun| -> Vec<String> {
         ended.log.iter().map(|event| kind_of(&event.fact)).collect()
     };
-    let (first, second) = (shape(run(steps).await.well()), shape(run(steps).await.well()));
+    let (first, second) =
+        (shape(run(steps).await.expect_completed()), shape(run(steps).await.expect_completed()));
     assert_eq!(first, second);
 }
 

@@ -6,9 +6,9 @@
 use noetl_model::ExecutionId;
 use serde_json::json;
 
-use super::stage::{Ended, Stage};
+use super::plane::{FinishedRun, TestPlane};
 
-/// What is chosen at each point where there is a choice, and out of how many.
+/// Choices made at each point where several answers are possible, and the number of options.
 #[derive(Default)]
 struct Orders {
     chosen: Vec<(usize, usize)>,
@@ -26,7 +26,7 @@ impl Orders {
         choice
     }
 
-    /// Goes on to the next order, if there is one.
+    /// Advances to the next order. Returns `false` after the last one.
     fn next(&mut self) -> bool {
         self.depth = 0;
         while let Some((choice, among)) = self.chosen.pop() {
@@ -39,31 +39,31 @@ impl Orders {
     }
 }
 
-/// Answers whatever waits until the execution is over; `again` says of a step's visit whether it
-/// goes round once more. Only the first `rounds` entries of `j` leave a choice of order.
+/// Answers pending approvals until the execution ends. `again` decides for each step run whether it
+/// repeats. Only the first `rounds` runs of `j` leave a choice of order.
 async fn play(
-    stage: &Stage,
+    plane: &TestPlane,
     orders: &mut Orders,
     rounds: usize,
     again: impl Fn(&str, usize) -> bool,
     mut seen: impl FnMut(&str, bool, &[String]),
-) -> Ended {
-    let id: ExecutionId = stage.start_path("t", noetl_model::Map::new()).await;
+) -> FinishedRun {
+    let id: ExecutionId = plane.start_path("t", noetl_model::Map::new()).await;
     let mut visits: Vec<String> = Vec::new();
     loop {
-        let asked = stage.asked(id).await;
+        let asked = plane.asked(id).await;
         if asked.is_empty() {
-            return stage.ended(id).await;
+            return plane.ended(id).await;
         }
         let is_free = visits.iter().filter(|step| *step == "j").count() < rounds;
         let choice = if asked.len() > 1 && is_free { orders.choose(asked.len()) } else { 0 };
         let step = asked[choice].0.to_string();
-        let visit = visits.iter().filter(|before| **before == step).count() + 1;
-        let goes_again = again(&step, visit);
+        let run = visits.iter().filter(|before| **before == step).count() + 1;
+        let goes_again = again(&step, run);
         visits.push(step.clone());
-        stage.answer(id, &asked[choice], json!({ "again": goes_again })).await;
+        plane.answer(id, &asked[choice], json!({ "again": goes_again })).await;
         let open: Vec<String> =
-            stage.asked(id).await.iter().map(|(step, _, _)| step.to_string()).collect();
+            plane.asked(id).await.iter().map(|(step, _, _)| step.to_string()).collect();
         seen(&step, goes_again, &open);
     }
 }
@@ -83,7 +83,7 @@ fn or(first: &str, other: &str) -> String {
 }
 
 #[tokio::test]
-async fn c61_a_poll_loop_beside_an_audit_meets_it_once_per_page() {
+async fn c61_a_poll_loop_joins_a_parallel_audit_once_per_page() {
     let steps = [
         "  - {step: start, next: {arcs: [{step: a}]}}\n".to_owned(),
         split("a", "b", "d"),
@@ -93,18 +93,18 @@ async fn c61_a_poll_loop_beside_an_audit_meets_it_once_per_page() {
         approval("j", &or("a", "done")),
         "  - {step: done, tool: {kind: noop}}\n".to_owned(),
     ];
-    let stage = Stage::open().await;
-    stage.register("t", &steps.concat()).await;
+    let plane = TestPlane::open().await;
+    plane.register("t", &steps.concat()).await;
     let mut orders = Orders::default();
     let mut tried = 0;
     loop {
-        // Each page is polled twice: `b` goes on to `c` at its odd visits.
-        let again = |step: &str, visit: usize| match step {
-            "b" => visit % 2 == 1,
-            "j" => visit == 1,
+        // Each page is polled twice: `b` continues to `c` in its odd runs.
+        let again = |step: &str, run: usize| match step {
+            "b" => run % 2 == 1,
+            "j" => run == 1,
             _ => false,
         };
-        let ended = play(&stage, &mut orders, 2, again, |_, _, _| {}).await.well();
+        let ended = play(&plane, &mut orders, 2, again, |_, _, _| {}).await.expect_completed();
         let counts = ["a", "b", "c", "d", "j", "done"].map(|step| ended.runs(step));
         assert_eq!(counts, [2, 4, 2, 2, 2, 1], "{}", ended.entered());
         tried += 1;
@@ -113,7 +113,7 @@ async fn c61_a_poll_loop_beside_an_audit_meets_it_once_per_page() {
         }
     }
     assert_eq!(tried, 16, "one of four moments for d on each of two pages");
-    stage.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
@@ -127,14 +127,14 @@ async fn c61_two_retry_loops_do_not_wait_for_each_other() {
         approval("j", &or("a", "done")),
         "  - {step: done, tool: {kind: noop}}\n".to_owned(),
     ];
-    let stage = Stage::open().await;
-    stage.register("t", &steps.concat()).await;
+    let plane = TestPlane::open().await;
+    plane.register("t", &steps.concat()).await;
     let mut orders = Orders::default();
     let mut tried = 0;
     loop {
         // In the first round both sides retry once, in the second neither does.
-        let again = |step: &str, visit: usize| matches!(step, "m" | "n" | "j") && visit == 1;
-        let ended = play(&stage, &mut orders, 1, again, |step, goes_again, open| {
+        let again = |step: &str, run: usize| matches!(step, "m" | "n" | "j") && run == 1;
+        let ended = play(&plane, &mut orders, 1, again, |step, goes_again, open| {
             let back = match step {
                 "m" => "b",
                 "n" => "c",
@@ -143,7 +143,7 @@ async fn c61_two_retry_loops_do_not_wait_for_each_other() {
             assert!(!goes_again || open.iter().any(|step| step == back), "{back} waits: {open:?}");
         })
         .await
-        .well();
+        .expect_completed();
         let counts = ["a", "b", "m", "c", "n", "j", "done"].map(|step| ended.runs(step));
         assert_eq!(counts, [2, 3, 3, 3, 3, 2, 1], "{}", ended.entered());
         tried += 1;
@@ -152,5 +152,5 @@ async fn c61_two_retry_loops_do_not_wait_for_each_other() {
         }
     }
     assert_eq!(tried, 70, "all orders of four ends on either side");
-    stage.close().await;
+    plane.close().await;
 }

@@ -2,68 +2,72 @@
 
 use serde_json::json;
 
-use super::stage::{run, run_graph};
+use super::plane::{run, run_graph};
 
 #[tokio::test]
 async fn c01_a_chain_runs_each_step_once() {
-    assert_eq!(run_graph("start -> end").await.well().entered(), "start end");
+    assert_eq!(run_graph("start -> end").await.expect_completed().entered(), "start end");
 }
 
 #[tokio::test]
-async fn c02_a_leaf_alone_completes() {
-    assert_eq!(run_graph("start").await.well().entered(), "start");
+async fn c02_a_single_leaf_step_completes() {
+    assert_eq!(run_graph("start").await.expect_completed().entered(), "start");
 }
 
 #[tokio::test]
-async fn c03_no_arc_that_matches_ends_the_branch() {
-    assert_eq!(run_graph("start -> a[false]").await.well().entered(), "start");
+async fn c03_a_branch_ends_if_no_arc_matches() {
+    assert_eq!(run_graph("start -> a[false]").await.expect_completed().entered(), "start");
 }
 
 #[tokio::test]
-async fn c04_the_arc_that_matches_is_taken() {
-    assert_eq!(run_graph("start -> a[false] | b").await.well().entered(), "start b");
+async fn c04_the_matching_arc_is_taken() {
+    assert_eq!(run_graph("start -> a[false] | b").await.expect_completed().entered(), "start b");
 }
 
 #[tokio::test]
-async fn c05_exclusive_takes_the_first_of_two_that_match() {
-    assert_eq!(run_graph("start -> a[true] | b[true]").await.well().entered(), "start a");
+async fn c05_exclusive_mode_takes_the_first_matching_arc() {
+    assert_eq!(
+        run_graph("start -> a[true] | b[true]").await.expect_completed().entered(),
+        "start a"
+    );
 }
 
 #[tokio::test]
-async fn c06_inclusive_takes_all_that_match_and_no_other() {
-    let ended = run_graph("start => a[true] | b[false] | c[true]").await.well();
+async fn c06_inclusive_mode_takes_exactly_the_matching_arcs() {
+    let ended = run_graph("start => a[true] | b[false] | c[true]").await.expect_completed();
     assert_eq!(ended.entered(), "start a c");
 }
 
 #[tokio::test]
 async fn c07_a_join_of_all_branches_runs_once_after_them() {
-    let ended = run_graph("start => a | b; a -> j; b -> j").await.well();
+    let ended = run_graph("start => a | b; a -> j; b -> j").await.expect_completed();
     assert_eq!(ended.entered(), "start a b j");
     assert!(ended.entry_of("j") > ended.exit_of("a") && ended.entry_of("j") > ended.exit_of("b"));
 }
 
 #[tokio::test]
 async fn c08_a_merge_of_one_branch_runs_once() {
-    let ended = run_graph("start -> a[false] | b; a -> j; b -> j").await.well();
+    let ended = run_graph("start -> a[false] | b; a -> j; b -> j").await.expect_completed();
     assert_eq!(ended.entered(), "start b j");
 }
 
 #[tokio::test]
 async fn c09_a_join_does_not_wait_for_branches_not_taken() {
     let text = "start => a[true] | b[false] | c[false]; a -> j; b -> j; c -> j";
-    assert_eq!(run_graph(text).await.well().entered(), "start a j");
+    assert_eq!(run_graph(text).await.expect_completed().entered(), "start a j");
 }
 
 #[tokio::test]
 async fn c10_a_join_waits_for_the_longest_branch() {
-    let ended = run_graph("start => a | b; a -> a2; a2 -> a3; a3 -> j; b -> j").await.well();
+    let ended =
+        run_graph("start => a | b; a -> a2; a2 -> a3; a3 -> j; b -> j").await.expect_completed();
     assert_eq!((ended.runs("j"), ended.row.steps_completed), (1, 6));
     assert!(ended.entry_of("j") > ended.exit_of("a3"));
 }
 
 #[tokio::test]
-async fn c11_a_short_branch_does_not_end_a_long_one() {
-    let ended = run_graph("start => leaf | l1; l1 -> l2; l2 -> l3").await.well();
+async fn c11_the_end_of_a_short_branch_does_not_end_a_longer_one() {
+    let ended = run_graph("start => leaf | l1; l1 -> l2; l2 -> l3").await.expect_completed();
     assert_eq!(ended.row.steps_completed, 5);
     assert!(ended.log.last().is_some_and(|event| event.seq > ended.exit_of("l3")));
 }
@@ -71,13 +75,14 @@ async fn c11_a_short_branch_does_not_end_a_long_one() {
 #[tokio::test]
 async fn c12_a_path_that_ends_early_does_not_block_a_join() {
     let text = "start => a | d1; d1 -> d2[false]; d2 -> d3; d3 -> d4; d4 -> d5; d5 -> j; a -> j";
-    let ended = run_graph(text).await.well();
+    let ended = run_graph(text).await.expect_completed();
     assert_eq!((ended.runs("j"), ended.runs("d2"), ended.runs("d5")), (1, 0, 0));
 }
 
 #[tokio::test]
-async fn c13_a_step_passed_over_by_one_branch_runs_for_another() {
-    let ended = run_graph("start => a | b; a -> t[false]; b -> b2; b2 -> t[true]").await.well();
+async fn c13_a_step_skipped_by_one_branch_runs_for_another() {
+    let ended =
+        run_graph("start => a | b; a -> t[false]; b -> b2; b2 -> t[true]").await.expect_completed();
     assert_eq!(ended.runs("t"), 1);
     assert!(ended.entry_of("t") > ended.exit_of("b2"));
 }
@@ -91,7 +96,7 @@ async fn c14_a_cycle_runs_until_its_condition_is_false() {
   - {step: end, tool: {kind: noop, result: {last: '{{ a.n }}'}}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(ended.entered(), "a b a b a b end");
     assert_eq!(*ended.result(), json!({"last": 3}));
 }
@@ -103,12 +108,12 @@ async fn c15_an_arc_to_the_step_itself_runs_it_again() {
      next: {arcs: [{step: a, when: 'ctx.n < 5'}]}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(ended.entered(), "a a a a a");
 }
 
 #[tokio::test]
-async fn c16_a_choice_in_a_cycle_is_evaluated_in_each_round() {
+async fn c16_conditions_in_a_cycle_are_evaluated_in_each_iteration() {
     let ended = run("
   - {step: a, tool: {kind: noop}, set: {ctx.n: '{{ ctx.n | default(0) + 1 }}'},
      next: {arcs: [{step: end, when: 'ctx.n > 4'}, {step: x, when: 'ctx.n is odd'}, {step: y}]}}
@@ -117,7 +122,7 @@ async fn c16_a_choice_in_a_cycle_is_evaluated_in_each_round() {
   - {step: end, tool: {kind: noop}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(ended.entered(), "a x a y a x a y a end");
 }
 
@@ -130,7 +135,7 @@ async fn c56_a_join_fires_after_a_failure_that_was_handled() {
   - {step: j, tool: {kind: noop, result: {a: '{{ a.status }}'}}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!((ended.runs("j"), ended.result()), (1, &json!({"a": "error"})));
     assert!(ended.failed_step("a").1 && ended.entry_of("j") > ended.exit_of("a"));
 }

@@ -3,7 +3,7 @@
 use noetl_model::Fact;
 use serde_json::json;
 
-use super::stage::{Stage, run};
+use super::plane::{TestPlane, run};
 
 #[tokio::test]
 async fn c36_a_condition_sees_values_set_by_its_step() {
@@ -14,7 +14,7 @@ async fn c36_a_condition_sees_values_set_by_its_step() {
   - {step: yes, tool: {kind: noop}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(ended.entered(), "a yes");
 }
 
@@ -27,18 +27,18 @@ async fn c37_values_set_by_an_arc_persist() {
   - {step: d, tool: {kind: noop, result: '{{ ctx.from }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!(1));
 }
 
 #[tokio::test]
-async fn c38_a_nested_name_is_written_and_read() {
+async fn c38_nested_context_names_are_set_and_read() {
     let ended = run("
   - {step: a, tool: {kind: noop}, set: {ctx.a.b: 7, ctx.a.c.d: 8}, next: {arcs: [{step: e}]}}
   - {step: e, tool: {kind: noop, result: ['{{ ctx.a.b }}', '{{ ctx.a }}']}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!([7, {"b": 7, "c": {"d": 8}}]));
 }
 
@@ -53,7 +53,7 @@ workflow:
      code: 'result = {**whole, \"python\": zip}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     let expected = json!({
         "zip": "00501", "trimmed": "00501", "empty": "", "big": "12345678901234567890",
         "json": "{\"a\":1}", "literal": "00042", "none": "null", "python": "00501",
@@ -70,7 +70,7 @@ workflow:
      kept: \"{{ workload.nothing | default('x') }}\", deep: '{{ workload.a.b.c }}'}}}
 ")
     .await
-    .well();
+    .expect_completed();
     let expected = json!({
         "none": true, "defined": true, "missing": false, "default": "x", "kept": null, "deep": null,
     });
@@ -78,7 +78,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn c43_five_megabytes_are_kept_by_reference_and_read_as_ever() {
+async fn c43_five_megabytes_are_stored_by_reference_and_read_like_inline_values() {
     let ended = run("workload: {line: '0123456789012345678901234567890123456789'}
 workflow:
   - {step: big, tool: {kind: noop, result: {lines: '{{ [workload.line * 2500] * 50 }}', n: 50}}, next: {arcs: [{step: end}]}}
@@ -86,7 +86,7 @@ workflow:
      ref: '{{ big._ref is defined }}', small: '{{ end._ref is defined }}'}}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(
         *ended.result(),
         json!({"n": 50, "at": "9", "last": 50, "ref": true, "small": false})
@@ -108,28 +108,28 @@ workflow:
   - {step: end, tool: {kind: noop, result: ['{{ a }}', '{{ b }}']}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!([11, 15]));
 }
 
 #[tokio::test]
-async fn c45_a_call_has_the_data_of_the_childs_step() {
-    let stage = Stage::open().await;
-    stage
+async fn c45_a_call_returns_the_data_of_a_step_of_the_child() {
+    let plane = TestPlane::open().await;
+    plane
         .register("child", "workload: {n: 0}
 workflow:
   - {step: start, tool: {kind: noop, result: {twice: '{{ workload.n * 2 }}'}}, next: {arcs: [{step: end}]}}
   - {step: end, tool: {kind: noop, result: {other: true}}}
 ")
         .await;
-    let id = stage
+    let id = plane
         .start("
   - {step: call, tool: {kind: playbook, path: child, payload: {n: 21}, return_step: start}, next: {arcs: [{step: end}]}}
   - {step: end, tool: {kind: noop, result: {twice: '{{ call.twice }}', other: '{{ call.other is defined }}',
      status: '{{ call._meta.status }}'}}}
 ")
         .await;
-    let ended = stage.ended(id).await.well();
+    let ended = plane.ended(id).await.expect_completed();
     assert_eq!(*ended.result(), json!({"twice": 42, "other": false, "status": "COMPLETED"}));
-    stage.close().await;
+    plane.close().await;
 }

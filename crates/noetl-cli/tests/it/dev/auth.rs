@@ -1,17 +1,17 @@
-//! `noetl dev` asks for a token, and its user needs no flag.
+//! `noetl dev` requires a token, and its own user needs no flag.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 use crate::dev_process::DevProcess;
-use crate::noetl::{Home, Said};
+use crate::noetl::{CommandOutput, Home};
 
-struct Closed {
+struct TokenServer {
     home: Home,
     dev: DevProcess,
 }
 
-impl Closed {
+impl TokenServer {
     fn start() -> Self {
         let home = Home::new();
         let dev = Self::open(&home);
@@ -30,7 +30,7 @@ impl Closed {
     }
 
     /// Runs the program as the user of the server, with the server at this host.
-    fn noetl(&self, arguments: &[&str], host: &str) -> Said {
+    fn noetl(&self, arguments: &[&str], host: &str) -> CommandOutput {
         let mut command = self.home.command(arguments);
         command.args(["--server-url", &format!("http://{host}:{}", self.port())]);
         command.env("XDG_RUNTIME_DIR", self.home.path().join("runtime"));
@@ -40,18 +40,18 @@ impl Closed {
 
 #[test]
 fn noetl_dev_accepts_only_its_own_user() {
-    let closed = Closed::start();
+    let closed = TokenServer::start();
     let file = format!("runtime/noetl/127.0.0.1-{}.token", closed.port());
     let file = closed.home.path().join(file);
     let meta = fs::metadata(&file).expect("a token");
     assert_eq!(meta.mode() & 0o777, 0o600);
     let token = fs::read_to_string(&file).expect("a token");
-    let said = closed.noetl(&["executions"], "127.0.0.1");
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let output = closed.noetl(&["executions"], "127.0.0.1");
+    assert_eq!(output.code, Some(0), "{output:?}");
     // A name gets no token, wherever it leads.
-    let said = closed.noetl(&["executions"], "localhost");
-    assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.stderr.contains("write 127.0.0.1 instead of localhost"), "{said:?}");
+    let output = closed.noetl(&["executions"], "localhost");
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.stderr.contains("write 127.0.0.1 instead of localhost"), "{output:?}");
     let header = closed.noetl(&["token", "header"], "127.0.0.1");
     assert_eq!(header.stdout, format!("Authorization: Bearer {token}"));
     assert_eq!(closed.noetl(&["token", "header"], "localhost").code, Some(2));
@@ -64,21 +64,21 @@ fn noetl_dev_accepts_only_its_own_user() {
 }
 
 #[test]
-fn a_link_signs_one_browser_in_and_a_lost_token_is_replaced() {
-    let closed = Closed::start();
+fn a_sign_in_link_works_once_and_a_missing_token_is_replaced() {
+    let closed = TokenServer::start();
     let link = closed.noetl(&["token", "link"], "127.0.0.1");
     assert!(link.stdout.contains("/sign-in#code="), "{link:?}");
-    let names = |closed: &Closed| {
+    let names = |closed: &TokenServer| {
         let listed = closed.noetl(&["token", "list", "--json"], "127.0.0.1").json();
         let tokens = listed["tokens"].as_array().expect("a list").clone();
         tokens.iter().filter(|token| token["revoked_at"].is_null()).count()
     };
     assert_eq!(names(&closed), 1);
-    let Closed { home, dev } = closed;
+    let TokenServer { home, dev } = closed;
     drop(dev);
     fs::remove_dir_all(home.path().join("runtime")).expect("a logout takes the directory");
-    let dev = Closed::open(&home);
-    let closed = Closed { home, dev };
-    let said = closed.noetl(&["executions"], "127.0.0.1");
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let dev = TokenServer::open(&home);
+    let closed = TokenServer { home, dev };
+    let output = closed.noetl(&["executions"], "127.0.0.1");
+    assert_eq!(output.code, Some(0), "{output:?}");
 }

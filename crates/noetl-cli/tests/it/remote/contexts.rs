@@ -1,13 +1,13 @@
 use insta::assert_snapshot;
 
-use crate::noetl::{Home, Said};
+use crate::noetl::{CommandOutput, Home};
 
-fn noetl(home: &Home, arguments: &[&str]) -> Said {
+fn noetl(home: &Home, arguments: &[&str]) -> CommandOutput {
     home.end_of(home.command(arguments).env("HOME", home.path()))
 }
 
 #[test]
-fn contexts_are_kept_chosen_changed_and_forgotten() {
+fn contexts_are_added_selected_updated_and_deleted() {
     let home = Home::new();
     assert_snapshot!(noetl(&home, &["context", "list"]).transcript(), @r"
     exit: 0
@@ -103,18 +103,18 @@ fn contexts_are_kept_chosen_changed_and_forgotten() {
 }
 
 #[test]
-fn a_file_of_contexts_that_is_wrong_is_named() {
+fn an_invalid_contexts_file_is_reported_by_path() {
     let home = Home::new();
     std::fs::create_dir(home.path().join(".noetl")).unwrap();
     home.write(".noetl/config.yaml", "contexts: [sesame]\n");
-    let said = noetl(&home, &["executions"]);
-    assert_snapshot!(said.transcript(), @r"
+    let output = noetl(&home, &["executions"]);
+    assert_snapshot!(output.transcript(), @r"
     exit: 3
     --- stdout
     --- stderr
     error: [home]/.noetl/config.yaml: contexts is not a map
       help: it holds `current_context: NAME` and `contexts: {NAME: {server_url: URL}}`
     ");
-    let said = noetl(&home, &["executions", "--server-url", "http://127.0.0.1:1"]);
-    assert_eq!(said.code, Some(3), "{said:?}");
+    let output = noetl(&home, &["executions", "--server-url", "http://127.0.0.1:1"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
 }

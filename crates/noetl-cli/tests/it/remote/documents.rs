@@ -13,10 +13,10 @@ fn documents_are_registered_listed_and_read() {
     registered playbook tests/test version 1 ([id])
     --- stderr
     ");
-    let said = site.raw(&["catalog", "register", "test.yaml", "--json"]);
-    let reply = said.json();
+    let output = site.raw(&["catalog", "register", "test.yaml", "--json"]);
+    let reply = output.json();
     assert_eq!(
-        (said.code, &reply["path"], &reply["version"]),
+        (output.code, &reply["path"], &reply["version"]),
         (Some(0), &"tests/test".into(), &2.into())
     );
 
@@ -45,11 +45,15 @@ fn documents_are_registered_listed_and_read() {
     let listed = site.raw(&["catalog", "list", "playbook", "--output", "json"]).json();
     assert_eq!(listed["entries"].as_array().map(Vec::len), Some(2), "{listed}");
 
-    let said = site.raw(&["catalog", "get", "tests/test", "--version", "1"]);
-    assert_eq!((said.code, said.stdout), (Some(0), one_step("{kind: noop}")));
-    let said = site.raw(&["catalog", "get", "tests/test", "--output", "yaml"]);
-    assert!(said.stdout.contains("\nversion: 2\n"), "{}", said.stdout);
-    assert!(said.stdout.contains("\ncontent: |\n  apiVersion: noetl.io/v2\n"), "{}", said.stdout);
+    let output = site.raw(&["catalog", "get", "tests/test", "--version", "1"]);
+    assert_eq!((output.code, output.stdout), (Some(0), one_step("{kind: noop}")));
+    let output = site.raw(&["catalog", "get", "tests/test", "--output", "yaml"]);
+    assert!(output.stdout.contains("\nversion: 2\n"), "{}", output.stdout);
+    assert!(
+        output.stdout.contains("\ncontent: |\n  apiVersion: noetl.io/v2\n"),
+        "{}",
+        output.stdout
+    );
 }
 
 #[test]
@@ -61,8 +65,8 @@ fn registering_a_directory_skips_only_rejected_documents() {
     site.home.write("books/bad.yaml", one_step("{kind: pyhton}"));
     site.home.write("books/deep/z.yml", named("tests/z"));
     site.home.write("books/other.yaml", "kind: Settings\n");
-    let said = site.noetl(&["register", "playbook", "-d", "books"]);
-    assert_snapshot!(said.transcript(), @r"
+    let output = site.noetl(&["register", "playbook", "-d", "books"]);
+    assert_snapshot!(output.transcript(), @r"
     exit: 2
     --- stdout
     registered playbook tests/a version 1 ([id])
@@ -80,12 +84,12 @@ fn registering_a_directory_skips_only_rejected_documents() {
 }
 
 #[test]
-fn documents_are_looked_at_without_being_kept() {
+fn documents_are_validated_without_registration() {
     let site = Site::new();
     site.home.write("good.yaml", one_step("{kind: noop}"));
     site.home.write("bad.yaml", one_step("{kind: pyhton}"));
-    let said = site.noetl(&["catalog", "validate", "good.yaml", "bad.yaml"]);
-    assert_snapshot!(said.transcript(), @r"
+    let output = site.noetl(&["catalog", "validate", "good.yaml", "bad.yaml"]);
+    assert_snapshot!(output.transcript(), @r"
     exit: 2
     --- stdout
     good.yaml: ok
@@ -95,8 +99,8 @@ fn documents_are_looked_at_without_being_kept() {
     bad.yaml: not valid
     --- stderr
     ");
-    let said = site.raw(&["catalog", "validate", "good.yaml", "--json"]);
-    assert_eq!((said.code, &said.json()["valid"]), (Some(0), &true.into()), "{said:?}");
+    let output = site.raw(&["catalog", "validate", "good.yaml", "--json"]);
+    assert_eq!((output.code, &output.json()["valid"]), (Some(0), &true.into()), "{output:?}");
     assert_eq!(site.noetl(&["catalog", "list"]).stdout, "no documents\n");
 }
 
@@ -104,8 +108,8 @@ fn documents_are_looked_at_without_being_kept() {
 fn a_document_with_errors_is_registered_only_by_force() {
     let site = Site::new();
     site.home.write("bad.yaml", one_step("{kind: pyhton}"));
-    let said = site.noetl(&["catalog", "register", "bad.yaml"]);
-    assert_snapshot!(said.transcript(), @r"
+    let output = site.noetl(&["catalog", "register", "bad.yaml"]);
+    assert_snapshot!(output.transcript(), @r"
     exit: 2
     --- stdout
     --- stderr
@@ -114,6 +118,6 @@ fn a_document_with_errors_is_registered_only_by_force() {
       help: did you mean 'python'? this version runs python, http, shell, noop, postgres, sqlite, duckdb, artifact, transfer, nats, secrets, workbook, playbook, wait or approval
     error: bad.yaml was not taken: 1 error
     ");
-    let said = site.raw(&["catalog", "register", "bad.yaml", "--force", "--json"]);
-    assert_eq!((said.code, &said.json()["version"]), (Some(0), &1.into()), "{said:?}");
+    let output = site.raw(&["catalog", "register", "bad.yaml", "--force", "--json"]);
+    assert_eq!((output.code, &output.json()["version"]), (Some(0), &1.into()), "{output:?}");
 }

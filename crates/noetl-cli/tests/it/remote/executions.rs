@@ -11,7 +11,7 @@ const PRINTS: &str = "  - step: start
 ";
 
 #[test]
-fn an_execution_is_started_and_followed_to_its_end() {
+fn an_execution_is_started_and_followed_until_it_completes() {
     let site = Site::new();
     site.register(&playbook("{who: nobody}", PRINTS));
     assert_snapshot!(site.noetl(&["execute", "tests/test"]).transcript(), @r"
@@ -21,9 +21,9 @@ fn an_execution_is_started_and_followed_to_its_end() {
     --- stderr
     see `noetl status [id] --follow`
     ");
-    let said = site.noetl(&["execute", "tests/test", "--set", "who=Ada", "--follow"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert_snapshot!(without_durations(&said.stdout), @r"
+    let output = site.noetl(&["execute", "tests/test", "--set", "who=Ada", "--follow"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_snapshot!(without_durations(&output.stdout), @r"
     ============================================================
     Execution: [id]
     Status: COMPLETED
@@ -35,12 +35,16 @@ fn an_execution_is_started_and_followed_to_its_end() {
       - end
     ============================================================
     ");
-    assert!(said.stderr.starts_with("execution [id] started\n    1  [clock]  "), "{}", said.stderr);
-    assert!(said.stderr.contains("playbook.completed"), "{}", said.stderr);
+    assert!(
+        output.stderr.starts_with("execution [id] started\n    1  [clock]  "),
+        "{}",
+        output.stderr
+    );
+    assert!(output.stderr.contains("playbook.completed"), "{}", output.stderr);
 
     let payload = r#"{"who": "Grace"}"#;
-    let said = site.raw(&["execute", "tests/test", "--payload", payload, "--version", "1", "-j"]);
-    let id = said.json()["execution_id"].as_str().unwrap().to_owned();
+    let output = site.raw(&["execute", "tests/test", "--payload", payload, "--version", "1", "-j"]);
+    let id = output.json()["execution_id"].as_str().unwrap().to_owned();
     let status = site.raw(&["status", &id, "--follow", "--json"]);
     assert_eq!(status.json()["completed"], true, "{status:?}");
     let events = site.raw(&["events", &id, "--json", "--limit", "1"]);
@@ -53,9 +57,9 @@ fn executions_are_listed_by_status_and_path() {
     let site = Site::new();
     site.register(&one_step("{kind: noop}"));
     site.finished();
-    let said = site.noetl(&["executions", "--status", "completed", "--path", "TEST"]);
+    let output = site.noetl(&["executions", "--status", "completed", "--path", "TEST"]);
     let lines: Vec<Vec<&str>> =
-        said.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+        output.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["ID", "STATUS", "PATH", "VERSION", "STARTED", "DURATION", "ERROR"]);
     assert_eq!(lines[1][..5], ["[id]", "COMPLETED", "tests/test", "1", "[time]"]);
     let none = site.noetl(&["executions", "--status", "failed"]);
@@ -77,13 +81,13 @@ fn executions_are_listed_by_status_and_path() {
 }
 
 #[test]
-fn a_failed_execution_ends_the_command_with_one_and_can_be_asked_why_and_done_again() {
+fn a_failed_execution_exits_with_1_and_can_be_explained_and_retried() {
     let site = Site::new();
     site.register(&one_step("{kind: shell, cmds: ['exit 3']}"));
     let id = site.finished();
-    let said = site.noetl(&["status", &id]);
-    assert_eq!(said.code, Some(1));
-    assert_snapshot!(without_durations(&said.stdout), @r"
+    let output = site.noetl(&["status", &id]);
+    assert_eq!(output.code, Some(1));
+    assert_snapshot!(without_durations(&output.stdout), @r"
     ============================================================
     Execution: [id]
     Status: FAILED
@@ -130,13 +134,13 @@ fn a_failed_execution_ends_the_command_with_one_and_can_be_asked_why_and_done_ag
 }
 
 #[test]
-fn a_log_is_replayed_to_any_event() {
+fn an_execution_is_replayed_to_any_event() {
     let site = Site::new();
     site.register(&one_step("{kind: noop}"));
     let id = site.finished();
-    let said = site.noetl(&["replay", &id]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let shown: Vec<&str> = said.stdout.lines().take(2).collect();
+    let output = site.noetl(&["replay", &id]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let shown: Vec<&str> = output.stdout.lines().take(2).collect();
     assert_eq!(shown, ["execution   [id]", "status      COMPLETED"]);
     let events = site.raw(&["events", &id, "--json"]).json();
     let first = &events["events"][0]["event_id"];
@@ -152,8 +156,8 @@ fn running_executions_are_cancelled_and_finished_ones_are_reported() {
     let site = Site::new();
     site.register(&one_step("{kind: wait, seconds: 600}"));
     let id = site.execute();
-    let said = site.noetl(&["cancel", &id, "-r", "enough", "--cascade"]);
-    assert_snapshot!(said.transcript(), @r"
+    let output = site.noetl(&["cancel", &id, "-r", "enough", "--cascade"]);
+    assert_snapshot!(output.transcript(), @r"
     exit: 0
     --- stdout
     execution [id]: Execution cancellation requested
@@ -165,16 +169,16 @@ fn running_executions_are_cancelled_and_finished_ones_are_reported() {
     assert!(again.stderr.starts_with("warning: "), "{again:?}");
 
     site.execute();
-    let said = site.noetl(&["cleanup", "--older-than-minutes", "0", "--dry-run"]);
-    assert_snapshot!(said.transcript(), @r"
+    let output = site.noetl(&["cleanup", "--older-than-minutes", "0", "--dry-run"]);
+    assert_snapshot!(output.transcript(), @r"
     exit: 0
     --- stdout
     1 executions older than 0 minutes would be cancelled
       [id]
     --- stderr
     ");
-    let said = site.raw(&["cleanup", "--older-than-minutes", "0", "--json"]);
-    assert_eq!(said.json()["cancelled_count"], 1, "{said:?}");
+    let output = site.raw(&["cleanup", "--older-than-minutes", "0", "--json"]);
+    assert_eq!(output.json()["cancelled_count"], 1, "{output:?}");
 }
 
 #[test]
@@ -182,8 +186,8 @@ fn output_of_steps_goes_to_its_original_stream() {
     let site = Site::new();
     site.register(&playbook("{}", PRINTS));
     let id = site.finished();
-    let said = site.noetl(&["logs", &id, "--follow"]);
-    assert_snapshot!(said.transcript(), @r"
+    let output = site.noetl(&["logs", &id, "--follow"]);
+    assert_snapshot!(output.transcript(), @r"
     exit: 0
     --- stdout
     out
@@ -195,19 +199,19 @@ fn output_of_steps_goes_to_its_original_stream() {
     let lines = read["lines"].as_array().unwrap();
     assert_eq!(lines.len(), 3, "{read}");
     let command = lines[0]["command_id"].as_str().unwrap();
-    let said = site.noetl(&["logs", &id, "--command", command, "--limit", "1"]);
+    let output = site.noetl(&["logs", &id, "--command", command, "--limit", "1"]);
     // Which of the two streams is read first is chance.
-    let printed = said.stdout.lines().chain(said.stderr.lines()).count();
-    assert_eq!((said.code, printed), (Some(0), 1), "{said:?}");
+    let printed = output.stdout.lines().chain(output.stderr.lines()).count();
+    assert_eq!((output.code, printed), (Some(0), 1), "{output:?}");
     let none = site.noetl(&["logs", &id, "--command", "4711"]);
     assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""), "{none:?}");
-    let said = site.raw(&["logs", &id, "--follow", "--json"]);
-    let texts: Vec<String> = said
+    let output = site.raw(&["logs", &id, "--follow", "--json"]);
+    let texts: Vec<String> = output
         .stdout
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["text"].to_string())
         .collect();
-    assert_eq!(texts.len(), 3, "{said:?}");
+    assert_eq!(texts.len(), 3, "{output:?}");
 }
 
 /// The lines of a status but for how long it took.

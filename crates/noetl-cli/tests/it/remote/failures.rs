@@ -3,14 +3,14 @@ use insta::assert_snapshot;
 use super::Site;
 use crate::noetl::Home;
 
-/// A port nobody listens on: it was free a moment ago.
+/// Returns the URL of an unused port.
 fn nobody() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }
 
 #[test]
-fn without_a_server_the_error_explains_how_to_start_one() {
+fn an_unreachable_server_error_explains_how_to_start_one() {
     let home = Home::new();
     let url = nobody();
     for verb in [
@@ -20,15 +20,19 @@ fn without_a_server_the_error_explains_how_to_start_one() {
         &["events", "1", "--follow"],
         &["token", "list"],
     ] {
-        let said = home.end_of(home.command(verb).args(["--server-url", &url]));
-        assert_eq!((said.code, said.stdout.as_str()), (Some(3), ""), "{verb:?}");
-        assert!(said.stderr.starts_with(&format!("error: {url}: no answer")), "{}", said.stderr);
-        assert!(said.stderr.contains("start a server with `noetl dev`"), "{}", said.stderr);
+        let output = home.end_of(home.command(verb).args(["--server-url", &url]));
+        assert_eq!((output.code, output.stdout.as_str()), (Some(3), ""), "{verb:?}");
+        assert!(
+            output.stderr.starts_with(&format!("error: {url}: no answer")),
+            "{}",
+            output.stderr
+        );
+        assert!(output.stderr.contains("start a server with `noetl dev`"), "{}", output.stderr);
     }
 }
 
 #[test]
-fn a_server_without_the_api_is_recognized() {
+fn a_server_without_the_api_is_reported() {
     use std::io::{Read as _, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -42,19 +46,19 @@ fn a_server_without_the_api_is_recognized() {
     });
     let home = Home::new();
     for verb in [&["executions"][..], &["events", "1", "--follow"]] {
-        let said = home.end_of(home.command(verb).args(["--server-url", &url]));
-        assert_eq!(said.code, Some(3), "{said:?}");
-        assert!(said.stderr.contains("the answer is not one of a control plane"), "{said:?}");
+        let output = home.end_of(home.command(verb).args(["--server-url", &url]));
+        assert_eq!(output.code, Some(3), "{output:?}");
+        assert!(output.stderr.contains("the answer is not one of a control plane"), "{output:?}");
     }
 }
 
 #[test]
-fn wrong_calls_are_named_and_change_nothing() {
+fn invalid_calls_are_reported_and_change_nothing() {
     let site = Site::new();
     for verb in ["status", "events", "why", "cancel", "retry", "rerun", "fork", "logs"] {
-        let said = site.raw(&[verb, "4711"]);
-        assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{verb}: {said:?}");
-        assert!(said.stderr.contains("4711"), "{verb}: {}", said.stderr);
+        let output = site.raw(&[verb, "4711"]);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{verb}: {output:?}");
+        assert!(output.stderr.contains("4711"), "{verb}: {}", output.stderr);
         assert_eq!(site.raw(&[verb, "one"]).code, Some(2), "{verb}");
     }
     for verb in ["status", "events", "logs"] {
@@ -101,18 +105,18 @@ fn wrong_calls_are_named_and_change_nothing() {
     ] {
         assert_eq!(site.raw(call).code, Some(2), "{call:?}");
     }
-    let said = site.raw(&["executions", "--server-url", "nowhere"]);
+    let output = site.raw(&["executions", "--server-url", "nowhere"]);
     assert!(
-        said.code == Some(2) && said.stderr.contains("--server-url: 'nowhere' is not"),
-        "{said:?}"
+        output.code == Some(2) && output.stderr.contains("--server-url: 'nowhere' is not"),
+        "{output:?}"
     );
 }
 
 #[test]
-fn the_doctor_looks_at_server_token_and_machine() {
+fn the_doctor_checks_server_token_and_machine() {
     let site = Site::new();
-    let said = site.raw(&["doctor", "--data", "data", "--json"]);
-    let states: Vec<String> = said.json()["checks"]
+    let output = site.raw(&["doctor", "--data", "data", "--json"]);
+    let states: Vec<String> = output.json()["checks"]
         .as_array()
         .unwrap()
         .iter()
@@ -132,7 +136,7 @@ fn the_doctor_looks_at_server_token_and_machine() {
     data ok
     key ok
     ");
-    assert_eq!(said.code, Some(0));
+    assert_eq!(output.code, Some(0));
     let ill = site.home.end_of(
         site.command(&["doctor", "--server-url", &nobody()]).env("NOETL_PYTHON", "no-such-python"),
     );

@@ -9,7 +9,7 @@ use crate::noetl::one_step;
 const WAITS: &str = "{kind: wait, seconds: 600}";
 
 #[test]
-fn ctrl_c_ends_following_and_not_the_execution() {
+fn ctrl_c_ends_following_but_not_the_execution() {
     let site = Site::new();
     site.register(&one_step(WAITS));
     let id = site.execute();
@@ -22,7 +22,7 @@ fn ctrl_c_ends_following_and_not_the_execution() {
 }
 
 #[test]
-fn a_log_is_followed_over_a_restart_of_the_server_without_a_gap_or_a_repeat() {
+fn following_continues_after_a_server_restart_without_gaps_or_duplicates() {
     let site = Site::new();
     site.register(&one_step(WAITS));
     let id = site.execute();

@@ -1,10 +1,10 @@
 use insta::assert_snapshot;
 
 use super::Site;
-use crate::noetl::Said;
+use crate::noetl::CommandOutput;
 
 #[test]
-fn a_credential_is_kept_listed_read_and_removed() {
+fn a_credential_is_stored_listed_read_and_removed() {
     let site = Site::new();
     let set = ["credential", "set", "db", "--type", "postgres", "--set", "password=sesame"];
     assert_snapshot!(site.noetl(&set).transcript(), @r"
@@ -51,7 +51,7 @@ fn a_credential_is_kept_listed_read_and_removed() {
 }
 
 #[test]
-fn credentials_come_from_files_and_stdin_and_are_not_shown_when_they_are_wrong() {
+fn credentials_are_read_from_files_and_stdin_and_invalid_ones_are_not_shown() {
     let site = Site::new();
     std::fs::create_dir(site.home.path().join("keys")).unwrap();
     site.home.write("keys/a.json", r#"{"name": "a", "type": "bearer", "data": {"token": "t"}}"#);
@@ -74,9 +74,9 @@ fn credentials_come_from_files_and_stdin_and_are_not_shown_when_they_are_wrong()
     ");
 
     let mut command = site.command(&["credential", "set", "c", "--type", "bearer", "--data", "-"]);
-    let said = fed(&mut command, "password: [sesame");
-    assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(!said.stderr.contains("sesame"), "{}", said.stderr);
+    let output = fed(&mut command, "password: [sesame");
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(!output.stderr.contains("sesame"), "{}", output.stderr);
     let mut command = site.command(&["credential", "set", "c", "--type", "bearer", "--data", "-"]);
     assert_eq!(fed(&mut command, "token: sesame").code, Some(0));
     let empty = site.noetl(&["credential", "set", "d", "--type", "bearer"]);
@@ -90,12 +90,12 @@ fn credentials_come_from_files_and_stdin_and_are_not_shown_when_they_are_wrong()
 }
 
 #[test]
-fn a_subscription_is_registered_and_moved() {
+fn a_subscription_is_registered_and_changes_state() {
     let site = Site::new();
     site.home.write("test.yaml", crate::noetl::one_step("{kind: noop}"));
     site.home.write("sub.yaml", SUBSCRIPTION);
-    let said = site.raw(&["catalog", "register", "test.yaml", "sub.yaml"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let output = site.raw(&["catalog", "register", "test.yaml", "sub.yaml"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
     assert_snapshot!(site.noetl(&["subscription", "list"]).transcript(), @r"
     exit: 0
     --- stdout
@@ -116,9 +116,9 @@ fn a_subscription_is_registered_and_moved() {
     let id = list["subscriptions"][0]["subscription_id"].as_str().unwrap().to_owned();
     let mut states = Vec::new();
     for action in ["activate", "pause", "resume", "drain", "deactivate"] {
-        let said = site.raw(&["subscription", action, &id, "--json"]);
-        assert_eq!(said.code, Some(0), "{action}: {said:?}");
-        states.push(said.json()["state"].as_str().unwrap().to_owned());
+        let output = site.raw(&["subscription", action, &id, "--json"]);
+        assert_eq!(output.code, Some(0), "{action}: {output:?}");
+        states.push(output.json()["state"].as_str().unwrap().to_owned());
     }
     assert_snapshot!(states.join(" "), @"ACTIVE PAUSED ACTIVE DRAINING DEACTIVATED");
     let over = site.noetl(&["subscription", "pause", &id]);
@@ -127,7 +127,7 @@ fn a_subscription_is_registered_and_moved() {
 }
 
 #[test]
-fn workers_that_registered_are_listed() {
+fn registered_workers_are_listed() {
     let site = Site::new();
     assert_snapshot!(site.noetl(&["workers"]).transcript(), @r"
     exit: 0
@@ -139,8 +139,8 @@ fn workers_that_registered_are_listed() {
     let body = r#"{"name": "far", "capacity": 4, "uri": "http://far:1", "status": "ready"}"#;
     let mut curl = site.home.other("curl");
     curl.args(["-sf", &url, "-H", "content-type: application/json", "-d", body]);
-    let told = site.home.end_of(&mut curl);
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let registered = site.home.end_of(&mut curl);
+    assert_eq!(registered.code, Some(0), "{registered:?}");
     assert_snapshot!(site.noetl(&["workers", "--name", "far"]).transcript(), @r"
     exit: 0
     --- stdout
@@ -164,14 +164,14 @@ spec:
 ";
 
 /// Runs a command with this on its stdin.
-fn fed(command: &mut std::process::Command, text: &str) -> Said {
+fn fed(command: &mut std::process::Command, text: &str) -> CommandOutput {
     use std::io::Write as _;
     use std::process::Stdio;
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    Said {
+    CommandOutput {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

@@ -7,20 +7,22 @@ use super::Site;
 use crate::noetl::{one_step, playbook};
 
 #[test]
-fn execute_has_the_verbs_of_old() {
+fn execute_has_the_published_verbs() {
     let site = Site::new();
     let echo = "  - {step: start, tool: {kind: noop, result: '{{ workload }}'}}\n";
     site.register(&playbook("{who: world}", echo));
     site.home.write("input.json", r#"{"who": "Ada", "n": 1}"#);
-    let said = site.raw(&["execute", "playbook", "tests/test", "-i", "input.json", "-j"]);
-    let id = said.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned();
+    let output = site.raw(&["execute", "playbook", "tests/test", "-i", "input.json", "-j"]);
+    let id =
+        output.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{output:?}")).to_owned();
     site.raw(&["status", &id, "--follow"]);
-    let said = site.raw(&["execute", "status", &id, "--json"]);
-    assert_eq!((said.code, &said.json()["completed"]), (Some(0), &true.into()));
+    let output = site.raw(&["execute", "status", &id, "--json"]);
+    assert_eq!((output.code, &output.json()["completed"]), (Some(0), &true.into()));
     site.home.write("more.json", r#"{"n": 2, "m": {"a": 1}}"#);
-    let said =
+    let output =
         site.raw(&["execute", "rerun", &id, "-i", "more.json", "--set", "workload.m.b=2", "-j"]);
-    let id = said.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned();
+    let id =
+        output.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{output:?}")).to_owned();
     site.raw(&["status", &id, "--follow"]);
     let detail = site.raw(&["events", &id, "--limit", "1", "--json"]).json();
     assert_eq!(
@@ -36,10 +38,11 @@ fn execute_has_the_verbs_of_old() {
 fn run_starts_a_playbook_on_a_server() {
     let site = Site::new();
     site.register(&one_step("{kind: noop}"));
-    let said =
+    let output =
         site.raw(&["run", "tests/test", "-r", "distributed", "-V", "1", "--workload", "{}", "-j"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let id = said.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned();
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let id =
+        output.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{output:?}")).to_owned();
     assert_eq!(site.raw(&["status", &id, "--follow"]).code, Some(0));
     assert_snapshot!(site.noetl(&["run", "test.yaml", "-r", "distributed"]).transcript(), @r"
     exit: 2
@@ -63,7 +66,7 @@ fn run_starts_a_playbook_on_a_server() {
 }
 
 #[test]
-fn a_run_that_is_only_checked_runs_nothing() {
+fn a_dry_run_runs_nothing() {
     let site = Site::new();
     let mark = site.home.path().join("ran");
     let touch = format!("{{kind: shell, cmds: ['touch {}']}}", mark.display());
@@ -76,8 +79,8 @@ fn a_run_that_is_only_checked_runs_nothing() {
     ");
     assert!(!mark.exists());
     assert_eq!(site.noetl(&["run", "test.yaml", "--dry-run", "--set", "x"]).code, Some(2));
-    let said = site.raw(&["run", "test.yaml", "--json"]);
-    assert_eq!(said.json()["status"], "COMPLETED", "{said:?}");
+    let output = site.raw(&["run", "test.yaml", "--json"]);
+    assert_eq!(output.json()["status"], "COMPLETED", "{output:?}");
     assert!(mark.exists());
 }
 
@@ -86,8 +89,8 @@ fn the_server_flag_may_precede_the_verb() {
     let site = Site::new();
     let url = site.dev.client.base().to_string();
     let mut command = site.home.command(["--server-url", &url, "--token", "any", "executions"]);
-    let said = site.home.end_of(command.env("HOME", site.home.path()));
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "no executions\n"), "{said:?}");
+    let output = site.home.end_of(command.env("HOME", site.home.path()));
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "no executions\n"), "{output:?}");
 }
 
 #[test]
@@ -119,12 +122,12 @@ fn documents_are_loaded_in_batches() {
     3 registered, 0 failed
     ");
     site.home.write("books/bad.yaml", named("tests/bad").replace("noop", "noob"));
-    let said = site.raw(&["catalog", "load", "books", "c.yaml", "--batch-size", "1", "--json"]);
-    let reply = said.json();
-    assert_eq!(said.code, Some(2), "{said:?}");
+    let output = site.raw(&["catalog", "load", "books", "c.yaml", "--batch-size", "1", "--json"]);
+    let reply = output.json();
+    assert_eq!(output.code, Some(2), "{output:?}");
     assert_eq!((&reply["registered"], &reply["failed"]), (&3.into(), &1.into()));
     assert_eq!(reply["results"][1]["index"], 1);
-    assert!(said.stderr.contains("error: books/bad.yaml: "), "{}", said.stderr);
+    assert!(output.stderr.contains("error: books/bad.yaml: "), "{}", output.stderr);
     for wrong in [
         &["catalog", "load"][..],
         &["catalog", "load", "c.yaml", "--batch-size", "0"],
@@ -135,52 +138,55 @@ fn documents_are_loaded_in_batches() {
 }
 
 #[test]
-fn a_document_that_is_too_large_keeps_no_other_from_being_loaded() {
+fn an_oversized_document_does_not_prevent_loading_others() {
     let site = Site::new();
     let named = |name: &str| one_step("{kind: noop}").replace("tests/test", name);
     // Every character of the comment needs six in JSON.
     let comment = format!("# {}\n", "\u{1}".repeat(400 << 10));
     site.home.write("a.yaml", named("tests/a"));
     site.home.write("large.yaml", format!("{comment}{}", named("tests/large")));
-    let said = site.noetl(&["catalog", "load", "a.yaml", "large.yaml"]);
+    let output = site.noetl(&["catalog", "load", "a.yaml", "large.yaml"]);
     assert_eq!(
-        (said.code, said.stdout.as_str()),
+        (output.code, output.stdout.as_str()),
         (Some(2), "registered tests/a version 1\n"),
-        "{said:?}"
+        "{output:?}"
     );
-    assert!(said.stderr.contains("error: large.yaml: "), "{}", said.stderr);
+    assert!(output.stderr.contains("error: large.yaml: "), "{}", output.stderr);
 }
 
 #[test]
-fn the_log_is_read_with_ids_as_text() {
+fn executions_and_events_have_ids_as_text() {
     let site = Site::new();
     site.register(&one_step("{kind: noop}"));
     let id = site.finished();
-    let said =
+    let output =
         site.noetl(&["ehdb", "query", "executions", "--status", "completed", "--limit", "5"]);
-    assert_snapshot!(said.transcript(), @r"
+    assert_snapshot!(output.transcript(), @r"
     exit: 0
     --- stdout
     ID                  STATUS     PATH        EVENTS  STARTED
     [id]  COMPLETED  tests/test  8       [time]
     --- stderr
     ");
-    let said = site.raw(&["ehdb", "query", "execution", &id, "-j"]);
-    assert_eq!(said.json()["state"]["execution_id"], *id, "{said:?}");
-    let said = site.noetl(&["ehdb", "query", "execution", &id]);
-    assert!(said.stdout.contains("status     COMPLETED\nterminal   true\n"), "{}", said.stdout);
+    let output = site.raw(&["ehdb", "query", "execution", &id, "-j"]);
+    assert_eq!(output.json()["state"]["execution_id"], *id, "{output:?}");
+    let output = site.noetl(&["ehdb", "query", "execution", &id]);
+    assert!(output.stdout.contains("status     COMPLETED\nterminal   true\n"), "{}", output.stdout);
     let first = site.raw(&["ehdb", "query", "events", &id, "--limit", "3", "-j"]).json();
     let cursor = first["next_cursor"].as_str().expect("more").to_owned();
     let rest = site.noetl(&["ehdb", "query", "events", &id, "--after", &cursor]);
     assert_eq!(rest.stdout.lines().count(), 6, "{}", rest.stdout);
     for wrong in [["execution", "7"], ["events", "7"]] {
-        let said = site.noetl(&["ehdb", "query", wrong[0], wrong[1]]);
-        assert_eq!((said.code, said.stderr.as_str()), (Some(2), "error: Execution not found: 7\n"));
+        let output = site.noetl(&["ehdb", "query", wrong[0], wrong[1]]);
+        assert_eq!(
+            (output.code, output.stderr.as_str()),
+            (Some(2), "error: Execution not found: 7\n")
+        );
     }
 }
 
 #[test]
-fn sql_runs_on_postgres_and_is_refused_on_sqlite() {
+fn sql_runs_on_postgres_and_is_rejected_on_sqlite() {
     let site = Site::new();
     assert_snapshot!(site.noetl(&["query", "select 1"]).transcript(), @r"
     exit: 3
@@ -192,11 +198,11 @@ fn sql_runs_on_postgres_and_is_refused_on_sqlite() {
     let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     let site =
         Site::with(&[("NOETL_DATABASE_URL", &database.url()), ("NOETL_ENCRYPTION_KEY", key)]);
-    let said = site.noetl(&[
+    let output = site.noetl(&[
         "query",
         "select 1 as a, null as b, 'x' as c union all select 2, 'y', 'z' order by a",
     ]);
-    assert_snapshot!(said.transcript(), @r"
+    assert_snapshot!(output.transcript(), @r"
     exit: 0
     --- stdout
     a  b  c
@@ -204,8 +210,9 @@ fn sql_runs_on_postgres_and_is_refused_on_sqlite() {
     2  y  z
     --- stderr
     ");
-    let said = site.raw(&["query", "select count(*) as n from event", "-s", "noetl", "-f", "json"]);
-    assert_eq!(said.json()["result"][0]["n"], 0, "{said:?}");
+    let output =
+        site.raw(&["query", "select count(*) as n from event", "-s", "noetl", "-f", "json"]);
+    assert_eq!(output.json()["result"][0]["n"], 0, "{output:?}");
     assert_eq!(site.noetl(&["query", "select 1 where false"]).stdout, "no rows\n");
     assert_eq!(site.noetl(&["query", "selekt"]).code, Some(2));
 }

@@ -5,13 +5,13 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::dev_process::DevProcess;
-use crate::noetl::{Home, Said};
+use crate::noetl::{CommandOutput, Home};
 use crate::shown::KEY;
 
 const SECRET: &str = "correct horse battery";
 
 /// Runs the program with this server.
-fn noetl(home: &Home, server: &DevProcess, arguments: &[&str]) -> Said {
+fn noetl(home: &Home, server: &DevProcess, arguments: &[&str]) -> CommandOutput {
     let mut command = home.command(arguments);
     command.env("HOME", home.path()).env("NOETL_SERVER_URL", server.client.base().to_string());
     home.end_of(&mut command)
@@ -21,14 +21,14 @@ fn noetl(home: &Home, server: &DevProcess, arguments: &[&str]) -> Said {
 fn set(home: &Home, server: &DevProcess, name: &str) {
     let password = format!("password={SECRET}");
     let words = ["credential", "set", name, "--type", "postgres", "--set", &password];
-    let said = noetl(home, server, &words);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let output = noetl(home, server, &words);
+    assert_eq!(output.code, Some(0), "{output:?}");
 }
 
 /// Checks that the server opens a credential.
 fn assert_opens(home: &Home, server: &DevProcess, name: &str) {
-    let said = noetl(home, server, &["credential", "get", name, "--include-data", "--json"]);
-    assert_eq!(said.json()["data"]["password"], SECRET, "{said:?}");
+    let output = noetl(home, server, &["credential", "get", name, "--include-data", "--json"]);
+    assert_eq!(output.json()["data"]["password"], SECRET, "{output:?}");
 }
 
 #[test]
@@ -39,28 +39,28 @@ fn reseal_binds_the_values_of_a_stopped_server_on_sqlite_once() {
     set(&home, &server, "one");
     set(&home, &server, "two");
     let reseal = ["credential", "reseal", "--data", "data"];
-    let said = home.noetl(reseal);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(3), ""), "{said:?}");
-    assert!(said.stderr.contains("data/noetl.db is in use by process"), "{said:?}");
+    let output = home.noetl(reseal);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(3), ""), "{output:?}");
+    assert!(output.stderr.contains("data/noetl.db is in use by process"), "{output:?}");
     assert_eq!(server.stop(Signal::TERM).0, Some(0));
 
     let sentence = |count: u64| {
         format!("data/noetl.db: every value is bound to its tenant and name ({count} resealed)\n")
     };
-    let said = home.noetl(reseal);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""), "{said:?}");
-    assert_eq!(said.stderr, sentence(2));
+    let output = home.noetl(reseal);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), ""), "{output:?}");
+    assert_eq!(output.stderr, sentence(2));
     let again = home.noetl(reseal);
     assert_eq!((again.code, again.stdout.as_str()), (Some(0), ""), "{again:?}");
     assert_eq!(again.stderr, sentence(0));
-    let said = home.noetl(["credential", "reseal", "--data", "data", "--output", "json"]);
-    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    let output = home.noetl(["credential", "reseal", "--data", "data", "--output", "json"]);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
     // Two credentials, and the two markers that reseal stores.
     let expected = json!({
         "database": "data/noetl.db", "resealed": 0, "bound": 4, "problems": [], "more": 0,
         "complete": true,
     });
-    assert_eq!(said.json(), expected);
+    assert_eq!(output.json(), expected);
 
     let server = DevProcess::start(&data);
     assert_opens(&home, &server, "one");
@@ -76,9 +76,9 @@ fn reseal_runs_beside_a_server_on_postgres() {
     set(&home, &server, "before");
     let reseal = || {
         let words = ["credential", "reseal", "--database-url", &url, "--output", "json"];
-        let said = home.end_of(home.command(words).env("NOETL_ENCRYPTION_KEY", KEY));
-        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
-        said.json()
+        let output = home.end_of(home.command(words).env("NOETL_ENCRYPTION_KEY", KEY));
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
+        output.json()
     };
     let first = reseal();
     assert_eq!(first["complete"], true, "{first}");
@@ -93,21 +93,21 @@ fn reseal_runs_beside_a_server_on_postgres() {
 }
 
 #[test]
-fn reseal_without_the_key_changes_nothing_and_names_values_that_fail_to_decrypt() {
+fn reseal_without_the_key_changes_nothing_and_lists_values_that_fail_to_decrypt() {
     let home = Home::new();
     let data = home.path().join("data");
     let server = DevProcess::start(&data);
     set(&home, &server, "one");
     assert_eq!(server.stop(Signal::TERM).0, Some(0));
-    let said = home.noetl(["credential", "reseal", "--data", "nowhere"]);
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.stderr.starts_with("error: there is no encryption key\n"), "{said:?}");
+    let output = home.noetl(["credential", "reseal", "--data", "nowhere"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(output.stderr.starts_with("error: there is no encryption key\n"), "{output:?}");
     let words = ["credential", "reseal", "--data", "data", "--output", "json"];
-    let said = home.end_of(home.command(words).env("NOETL_ENCRYPTION_KEY", KEY));
-    assert_eq!(said.code, Some(1), "{said:?}");
-    let said = said.json();
-    assert_eq!((&said["complete"], &said["resealed"]), (&json!(false), &json!(0)), "{said}");
-    assert!(said["problems"][0].as_str().unwrap().starts_with("credential "), "{said}");
+    let output = home.end_of(home.command(words).env("NOETL_ENCRYPTION_KEY", KEY));
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let output = output.json();
+    assert_eq!((&output["complete"], &output["resealed"]), (&json!(false), &json!(0)), "{output}");
+    assert!(output["problems"][0].as_str().unwrap().starts_with("credential "), "{output}");
     let server = DevProcess::start(&data);
     assert_opens(&home, &server, "one");
 }

@@ -6,7 +6,7 @@ use super::Site;
 use crate::noetl::one_step;
 
 #[test]
-fn a_schedule_is_made_listed_run_and_deleted() {
+fn a_schedule_is_created_listed_run_and_deleted() {
     let site = Site::new();
     site.home.write("a.yaml", one_step("{kind: noop}"));
     assert_eq!(site.raw(&["register", "playbook", "-f", "a.yaml"]).code, Some(0));
@@ -66,7 +66,7 @@ fn errors_of_a_schedule_are_reported() {
     ] {
         assert_eq!(site.raw(call).code, Some(2), "{call:?}");
     }
-    let said = site.raw(&["schedule", "create", "a/b", "--cron", "0 25 * * *"]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.stderr.contains("hour: '25' is out of range"), "{}", said.stderr);
+    let output = site.raw(&["schedule", "create", "a/b", "--cron", "0 25 * * *"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("hour: '25' is out of range"), "{}", output.stderr);
 }

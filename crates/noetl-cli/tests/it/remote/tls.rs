@@ -16,7 +16,7 @@ fn authority() -> (String, String, String) {
 }
 
 #[test]
-fn a_server_that_speaks_tls_is_asked_with_its_authority_and_a_certificate() {
+fn a_tls_server_is_called_with_a_ca_and_a_client_certificate() {
     let home = Home::new();
     let (ca, certificate, key) = authority();
     for (name, text) in [("ca.pem", ca), ("cert.pem", certificate), ("key.pem", key)] {
@@ -44,8 +44,8 @@ fn a_server_that_speaks_tls_is_asked_with_its_authority_and_a_certificate() {
         ("NOETL_TLS_CLIENT_CERT", "cert.pem"),
         ("NOETL_TLS_CLIENT_KEY", "key.pem"),
     ];
-    let said = asked(&all);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "no executions\n"), "{said:?}");
+    let output = asked(&all);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "no executions\n"), "{output:?}");
 
     let half = asked(&all[..2]);
     assert_eq!(half.code, Some(3));

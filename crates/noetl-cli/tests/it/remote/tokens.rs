@@ -5,12 +5,12 @@ use noetl_store_sqlite::SqliteStore;
 
 use super::Site;
 use crate::dev_process::DevProcess;
-use crate::noetl::{Home, Said};
+use crate::noetl::{CommandOutput, Home};
 
 #[test]
-fn tokens_are_made_listed_and_ended_straight_on_the_database() {
+fn tokens_are_created_listed_and_revoked_directly_on_the_database() {
     let home = Home::new();
-    let noetl = |arguments: &[&str]| -> Said {
+    let noetl = |arguments: &[&str]| -> CommandOutput {
         let mut command = home.command(arguments);
         home.end_of(command.args(["--database-url", "sqlite://noetl.db"]))
     };
@@ -46,7 +46,7 @@ fn tokens_are_made_listed_and_ended_straight_on_the_database() {
 #[tokio::test]
 async fn token_changes_made_directly_on_the_database_are_audited() {
     let home = Home::new();
-    let noetl = |arguments: &[&str]| -> Said {
+    let noetl = |arguments: &[&str]| -> CommandOutput {
         let mut command = home.command(arguments);
         home.end_of(command.args(["--database-url", "sqlite://noetl.db"]).env("USER", "ada"))
     };
@@ -62,24 +62,28 @@ async fn token_changes_made_directly_on_the_database_are_audited() {
     assert_eq!(noetl(&["token", "create", "--role", "king"]).code, Some(2));
     assert_eq!(noetl(&["token", "list"]).code, Some(0));
     let verified = noetl(&["audit", "verify", "--head", head.stdout.trim(), "--output", "json"]);
-    let said = verified.json();
-    assert_eq!((&said["uses"], &said["problems"]), (&3.into(), &serde_json::json!([])), "{said}");
+    let output = verified.json();
+    assert_eq!(
+        (&output["uses"], &output["problems"]),
+        (&3.into(), &serde_json::json!([])),
+        "{output}"
+    );
 
     let file = noetl_store_sqlite::Options::file(home.path().join("noetl.db"));
     let store = SqliteStore::open(file).unwrap();
     let filter = AuditFilter { limit: 10, ..AuditFilter::default() };
     let uses = store.secret_uses(&Tenant::default(), &filter).await.unwrap();
-    let said: Vec<(&str, &str, Option<&str>)> = uses
+    let output: Vec<(&str, &str, Option<&str>)> = uses
         .iter()
         .map(|used| (&*used.operation, &*used.credential, used.worker.as_deref()))
         .collect();
     let (who, name) =
         ("ada (on the database)", format!("x ({})", token.split('_').nth(1).unwrap()));
     let expected = [("token.revoke", &*name, Some(who)), ("token.create", &*name, Some(who))];
-    assert_eq!(said, expected, "the other one is of another tenant");
+    assert_eq!(output, expected, "the other one is of another tenant");
 }
 
-/// A server that asks for tokens, and one of an admin.
+/// Starts a server that requires tokens. Returns it with a token of an admin.
 fn closed() -> (Site, String) {
     let home = Home::new();
     let url = format!("sqlite://{}", home.path().join("data/noetl.db").display());
@@ -92,7 +96,7 @@ fn closed() -> (Site, String) {
 }
 
 #[test]
-fn a_server_that_requires_a_token_names_the_setting() {
+fn a_call_without_a_required_token_names_the_setting() {
     let (site, admin) = closed();
     assert_snapshot!(site.noetl(&["executions"]).transcript(), @r"
     exit: 2
@@ -116,18 +120,18 @@ fn a_server_that_requires_a_token_names_the_setting() {
 
     site.home.write("test.yaml", crate::noetl::one_step("{kind: noop}"));
     let register = ["register", "playbook", "-f", "test.yaml", "--token", &viewer];
-    let said = site.raw(&register);
-    assert_eq!(said.code, Some(2));
-    assert!(said.stderr.contains("this needs one of the roles"), "{}", said.stderr);
-    assert!(said.stderr.contains("noetl token create --role"), "{}", said.stderr);
+    let output = site.raw(&register);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("this needs one of the roles"), "{}", output.stderr);
+    assert!(output.stderr.contains("noetl token create --role"), "{}", output.stderr);
 
     // The context's token is used for its server.
     let url = site.dev.client.base().to_string();
     let add = ["context", "add", "here", "--server-url", &url, "--token", &admin];
     assert_eq!(site.raw(&add).code, Some(0));
-    let said = site.home.end_of(site.command(&["token", "list"]).env_remove("NOETL_SERVER_URL"));
-    assert_eq!((said.code, said.stdout.lines().count()), (Some(0), 4), "{said:?}");
+    let output = site.home.end_of(site.command(&["token", "list"]).env_remove("NOETL_SERVER_URL"));
+    assert_eq!((output.code, output.stdout.lines().count()), (Some(0), 4), "{output:?}");
     let doctor = site.raw(&["doctor", "--context", "here", "--json"]).json();
-    let found = doctor["checks"].as_array().unwrap().iter().find(|it| it["name"] == "token");
-    assert!(found.unwrap()["message"].as_str().unwrap().contains("roles: admin"), "{doctor}");
+    let check = doctor["checks"].as_array().unwrap().iter().find(|it| it["name"] == "token");
+    assert!(check.unwrap()["message"].as_str().unwrap().contains("roles: admin"), "{doctor}");
 }

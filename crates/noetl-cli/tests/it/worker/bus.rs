@@ -26,7 +26,7 @@ fn steps(count: usize) -> String {
     playbook("{}", &text)
 }
 
-/// A worker that has heard of the stream.
+/// Starts a worker and waits until it receives announcements.
 async fn listening(server: &DevProcess, nats: &TestNats, more: &[&str]) -> WorkerProcess {
     let arguments: Vec<&str> = ["--nats-url", nats.url()].iter().chain(more).copied().collect();
     let worker = WorkerProcess::start(&server.client, "w", &arguments);
@@ -46,7 +46,7 @@ async fn runs(server: &DevProcess, count_of_steps: usize) {
     assert_eq!(count(&log, "command.claimed"), count_of_steps, "each was taken once");
 }
 
-/// What the reader was given and nobody has answered for.
+/// Returns the number of delivered messages without an ack.
 async fn unanswered(nats: &TestNats) -> usize {
     let stream = nats.context().await.get_stream(STREAM).await.unwrap();
     stream.consumer_info(READER).await.unwrap().num_ack_pending
@@ -69,7 +69,7 @@ async fn a_worker_of_one_server_gets_announcements_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_continues_without_the_bus_and_uses_the_bus_when_it_is_back() {
+async fn a_worker_continues_without_the_bus_and_uses_it_after_its_return() {
     let mut nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
@@ -79,12 +79,12 @@ async fn a_worker_continues_without_the_bus_and_uses_the_bus_when_it_is_back() {
         hears(&worker, 0).await;
         assert!(worker.ask("/health").contains(r#""bus":"away""#));
         runs(&site.server, 3).await;
-        let heard = worker.number("noetl_worker_announcements_total");
+        let announced = worker.number("noetl_worker_announcements_total");
         tokio::task::block_in_place(|| nats.restart());
         hears(&worker, 1).await;
         runs(&site.server, 3).await;
         until("announcements to be heard again", async || {
-            worker.number("noetl_worker_announcements_total") > heard
+            worker.number("noetl_worker_announcements_total") > announced
         })
         .await;
     }
@@ -105,7 +105,7 @@ async fn a_stalled_bus_delays_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_does_without_a_stream_that_was_deleted() {
+async fn a_worker_continues_after_the_stream_is_deleted() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
@@ -120,11 +120,11 @@ async fn a_worker_does_without_a_stream_that_was_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unannounced_commands_run_too() {
+async fn unannounced_commands_run() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
-    // Published workers have no such tool, so that nobody is told of it.
+    // Published workers don't have this tool, so the command is not announced.
     let text = playbook("{}", "  - {step: start, tool: {kind: sqlite, query: 'select 1'}}\n");
     let id = site.server.execute(&text).await;
     assert_eq!(site.server.ended(id).await, "COMPLETED");
@@ -132,7 +132,7 @@ async fn unannounced_commands_run_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_announcement_is_answered_for_once_the_server_has_answered() {
+async fn an_announcement_is_acked_after_the_server_responds() {
     let nats = TestNats::start();
     let Site { home, mut server } = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&server, &nats, &[]).await;
@@ -140,7 +140,7 @@ async fn an_announcement_is_answered_for_once_the_server_has_answered() {
     let context = nats.context().await;
     let mut rounds = 0;
     let _server = loop {
-        let heard = worker.number("noetl_worker_announcements_total");
+        let announced = worker.number("noetl_worker_announcements_total");
         let unanswered_before = worker.number("noetl_worker_calls_unanswered_total");
         server.kill();
         // Its text does not matter: only its arrival counts.
@@ -150,7 +150,7 @@ async fn an_announcement_is_answered_for_once_the_server_has_answered() {
             worker.number("noetl_worker_calls_unanswered_total") > unanswered_before + 2
         })
         .await;
-        let has_heard = worker.number("noetl_worker_announcements_total") > heard;
+        let has_heard = worker.number("noetl_worker_announcements_total") > announced;
         if has_heard {
             assert_eq!(unanswered(&nats).await, 1);
         }
@@ -166,7 +166,7 @@ async fn an_announcement_is_answered_for_once_the_server_has_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_pool_gets_announcements_once_the_server_knows_it() {
+async fn a_new_pool_gets_announcements_after_its_registration() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let arguments = ["--nats-url", nats.url(), "--pool", "gpu"];
@@ -181,16 +181,16 @@ async fn a_new_pool_gets_announcements_once_the_server_knows_it() {
     assert_eq!(site.server.ended(id).await, "COMPLETED");
     hears(&worker, 1).await;
     worker.send(Signal::TERM);
-    let (code, said) = worker.end();
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = worker.end();
+    assert_eq!(code, Some(0), "{output}");
 }
 
 #[test]
-fn an_address_that_is_none_stops_the_start_and_is_not_shown() {
+fn an_invalid_bus_address_prevents_the_start_and_is_not_shown() {
     let home = Home::new();
     let mut command = home.command(["worker", "--server", "http://127.0.0.1:9"]);
-    let said = home.end_of(command.args(["--nats-url", "http://eve:s3cr3t@h"]));
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.stderr.contains("--nats-url: entry 1"), "{said:?}");
-    assert!(!said.stderr.contains("s3cr3t"), "{said:?}");
+    let output = home.end_of(command.args(["--nats-url", "http://eve:s3cr3t@h"]));
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(output.stderr.contains("--nats-url: entry 1"), "{output:?}");
+    assert!(!output.stderr.contains("s3cr3t"), "{output:?}");
 }

@@ -9,10 +9,10 @@ use rustix::process::Signal;
 use super::{SHORT, Site, WorkerProcess, claims, count, log};
 use crate::dev_process::DevProcess;
 use crate::noetl::{one_step, until};
-use crate::replicas::{ended_whole, fan, start, until_taken};
+use crate::replicas::{ended_whole, fan, start, until_claimed};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_slept_past_its_lease_changes_nothing() {
+async fn a_worker_suspended_past_its_lease_changes_nothing() {
     let site = Site::new(&SHORT);
     let sleeper = site.worker("sleeper");
     let id = site.server.execute(&site.waiting()).await;
@@ -71,7 +71,7 @@ async fn completions_during_a_server_outage_are_reported_afterwards() {
     assert_eq!((claims(&log), count(&log, "command.expired")), (vec!["w"], 0));
     let site = Site { home, server };
     assert_eq!(site.runs(), 1);
-    // It goes on with what comes next.
+    // The worker runs later commands.
     let id = site.server.execute(&one_step("{kind: shell, command: 'true'}")).await;
     assert_eq!(site.server.ended(id).await, "COMPLETED");
 }
@@ -110,11 +110,11 @@ async fn a_stopping_worker_finishes_its_commands_and_exits() {
     // It takes no more.
     let next = start(site.client(), &site.waiting(), 1).await[0];
     site.go();
-    let (code, said) = worker.end();
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = worker.end();
+    assert_eq!(code, Some(0), "{output}");
     assert!(
-        said.ends_with("stopping: waiting for running steps; the rest is released\n"),
-        "{said}"
+        output.ends_with("stopping: waiting for running steps; the rest is released\n"),
+        "{output}"
     );
     assert_eq!(site.client().status(id).await.unwrap().status, "COMPLETED");
     assert_eq!(site.client().status(next).await.unwrap().status, "RUNNING");
@@ -130,9 +130,9 @@ async fn commands_that_exceed_the_stop_timeout_are_released() {
     let id = site.server.execute(&site.waiting()).await;
     site.begun(1).await;
     hasty.send(Signal::TERM);
-    let (code, said) = hasty.end();
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.ends_with("steps that took too long to end were given back\n"), "{said}");
+    let (code, output) = hasty.end();
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.ends_with("steps that took too long to end were given back\n"), "{output}");
     let _patient = site.worker("patient");
     site.begun(2).await;
     site.go();
@@ -141,13 +141,13 @@ async fn commands_that_exceed_the_stop_timeout_are_released() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_workers_on_postgres_finish_commands_of_a_dead_one() {
+async fn two_workers_on_postgres_finish_commands_of_a_dead_worker() {
     let database = TestDatabase::new();
     let server = DevProcess::start_on(&database.url(), 0, &SHORT);
     let one = WorkerProcess::start(&server.client, "one", &[]);
     let _other = WorkerProcess::start(&server.client, "other", &[]);
     let started = start(&server.client, &fan(10), 4).await;
-    until_taken(&server.client, &started, 2).await;
+    until_claimed(&server.client, &started, 2).await;
     one.kill();
     for id in started {
         let log = ended_whole(&server.client, id, 12).await;

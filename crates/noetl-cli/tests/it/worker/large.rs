@@ -14,10 +14,10 @@ const MIB: u64 = 1024 * 1024;
 /// Bytes of the text that passes through.
 const TEXT: u64 = 50 * 1_000_000;
 
-/// How much more memory the server may have had.
+/// Maximum growth of the server's memory.
 const GROWTH_MAX: u64 = 32 * MIB;
 
-/// What a process has, or once had at most, in memory.
+/// Returns the current or peak memory of a process in bytes.
 fn memory(process: u32, what: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(&format!("{what}:"))).unwrap();
@@ -70,14 +70,14 @@ async fn passes(server: &DevProcess, client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_megabytes_pass_a_server_on_sqlite_in_little_memory() {
+async fn fifty_megabytes_pass_through_a_server_on_sqlite_in_little_memory() {
     let site = Site::new(&[]);
     let _worker = site.worker("w");
     passes(&site.server, site.client()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_megabytes_pass_a_server_on_postgres_in_little_memory() {
+async fn fifty_megabytes_pass_through_a_server_on_postgres_in_little_memory() {
     let database = TestDatabase::new();
     let server = DevProcess::start_on(&database.url(), 0, &[]);
     let _worker = WorkerProcess::start(&server.client, "w", &[]);

@@ -48,7 +48,7 @@ fn killed_once(site: &Site, policy: &str) -> String {
 async fn a_step_killed_by_the_oom_killer_in_the_middle() {
     let site = Site::new(&SHORT);
     let _worker = site.worker("w");
-    // Nobody asked for another try: it fails, says how, and takes nothing else with it.
+    // Without a retry, the step fails with the cause and affects nothing else.
     let id = site.server.execute(&killed_once(&site, "")).await;
     assert_eq!(site.server.ended(id).await, "FAILED");
     let error = site.client().status(id).await.unwrap().error.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a worker runs when nothing goes wrong.
+//! Runs of a worker without faults.
 
 use std::path::Path;
 
@@ -27,8 +27,8 @@ async fn examples(server: &DevProcess, wanted: impl Fn(&str) -> bool) {
     }
     let mut run = 0;
     for example in all.iter().filter(|example| wanted(&example.name)) {
-        let Some((path, given, prints)) = example.told(&services) else { continue };
-        let reply = server.client.execute(&ExecuteRequest::path(&path, given)).await.unwrap();
+        let Some((path, workload, prints)) = example.server_run(&services) else { continue };
+        let reply = server.client.execute(&ExecuteRequest::path(&path, workload)).await.unwrap();
         let id = ExecutionId::new(reply.execution_id.get());
         assert_eq!(server.ended(id).await, "COMPLETED", "{path}");
         let detail = server.client.execution(id).await.unwrap();
@@ -65,7 +65,7 @@ async fn examples_print_their_documented_output_on_a_worker_of_a_postgres_server
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_arrive_sealed_and_are_not_stored() {
+async fn credentials_are_sent_sealed_and_are_not_stored() {
     let site = Site::new(&[]);
     let worker = site.worker("w");
     let secret = "hunter2-hunter2";
@@ -94,8 +94,8 @@ async fn credentials_arrive_sealed_and_are_not_stored() {
     assert_eq!(site.server.ended(id).await, "COMPLETED", "{:?}", log(site.client(), id).await);
     let seen = std::fs::read_to_string(site.home.path().join("seen")).unwrap();
     assert_eq!(seen.trim(), secret, "the tool has it");
-    let told = answer(&log(site.client(), id).await, "start");
-    assert_eq!(told["stdout"], "I was told «secret:vault.password»\n");
+    let result = answer(&log(site.client(), id).await, "start");
+    assert_eq!(result["stdout"], "I was told «secret:vault.password»\n");
     let lines = site.client().ask(calls::logs(id, None, 0, None)).await.unwrap().body.to_string();
     assert!(lines.contains("I was told") && !lines.contains(secret), "{lines}");
     // Given once, in a form that only the worker can open. No caller showed a token here, and a
@@ -108,7 +108,7 @@ async fn credentials_arrive_sealed_and_are_not_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_remote_worker_resolves_the_placeholders_of_its_execution_and_no_forged_text() {
+async fn a_remote_worker_resolves_only_the_placeholders_of_its_execution() {
     let site = Site::new(&[]);
     let _worker = site.worker("w");
     let secret = "hunter2-hunter2";
@@ -177,14 +177,14 @@ async fn a_remote_worker_resolves_the_placeholders_of_its_execution_and_no_forge
     );
 }
 
-/// Who was given something, and how.
+/// Returns the recorded uses of secrets.
 fn audit(database: &Path) -> String {
     let script = "import sqlite3, sys
 rows = sqlite3.connect(sys.argv[1]).execute('select worker_id, operation from secret_audit').fetchall()
 print('; '.join(' '.join(row) for row in rows), end='')";
-    let said =
+    let output =
         std::process::Command::new("python3").args(["-c", script]).arg(database).output().unwrap();
-    String::from_utf8(said.stdout).unwrap() + &String::from_utf8(said.stderr).unwrap()
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,10 +197,10 @@ async fn step_logs_are_complete_when_their_steps_end() {
     let id = site.server.execute(&playbook("{}", steps)).await;
     assert_eq!(site.server.ended(id).await, "COMPLETED");
     let lines = site.client().ask(calls::logs(id, None, 0, None)).await.unwrap().value.lines;
-    let mut said: Vec<String> =
+    let mut output: Vec<String> =
         lines.iter().map(|line| format!("{} {}", line.stream, line.text)).collect();
-    said.sort();
-    assert_eq!(said, ["stderr oops", "stdout line 1", "stdout line 2", "stdout line 3"]);
+    output.sort();
+    assert_eq!(output, ["stderr oops", "stdout line 1", "stdout line 2", "stdout line 3"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,10 @@
-//! What a worker is told, and what it says when that is wrong.
+//! Settings of a worker, and its errors for invalid ones.
 
 use super::Site;
 use crate::noetl::Home;
 
 #[test]
-fn variables_that_cannot_be_used_are_named() {
+fn invalid_variables_are_reported_by_name() {
     for (name, value, sentence) in [
         (
             "NOETL_WORKER_SLOTS",
@@ -30,34 +30,34 @@ fn variables_that_cannot_be_used_are_named() {
     ] {
         let home = Home::new();
         let mut command = home.command(["worker", "--server", "http://127.0.0.1:9"]);
-        let said = home.end_of(command.env(name, value));
-        assert_eq!(said.code, Some(3), "{said:?}");
-        assert!(said.stderr.starts_with(&format!("error: {sentence}\n")), "{said:?}");
+        let output = home.end_of(command.env(name, value));
+        assert_eq!(output.code, Some(3), "{output:?}");
+        assert!(output.stderr.starts_with(&format!("error: {sentence}\n")), "{output:?}");
     }
 }
 
 #[test]
-fn unavailable_isolation_stops_the_start() {
+fn unavailable_isolation_prevents_the_start() {
     let home = Home::with(&crate::noetl::one_step("{kind: noop}"));
-    // Root has to name whom steps run as; nobody else may.
+    // Root must name the user that steps run as; other users must not.
     let user = if rustix::process::geteuid().is_root() { "65534:65534" } else { "" };
     let worker: &[&str] = &["worker", "--server", "http://127.0.0.1:9"];
     for words in [worker, &["run", "test.yaml"]] {
         let mut command = home.command(words);
         command.env("NOETL_STEP_USER", user).env("NOETL_STEP_CGROUP", "/nowhere");
-        let said = home.end_of(&mut command);
-        assert_eq!(said.code, Some(3), "{said:?}");
+        let output = home.end_of(&mut command);
+        assert_eq!(output.code, Some(3), "{output:?}");
         let sentence = "error: /nowhere is no control group of version 2\n";
-        assert!(said.stderr.starts_with(sentence), "{said:?}");
+        assert!(output.stderr.starts_with(sentence), "{output:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_refuses_the_worker_ends_it_with_a_reason() {
+async fn a_worker_exits_with_the_reason_if_the_server_rejects_it() {
     let site = Site::new(&[]);
     let base = site.client().base().to_string();
-    let said = site.home.noetl(["worker", "--server", &base, "--name", "local"]);
+    let output = site.home.noetl(["worker", "--server", &base, "--name", "local"]);
     let sentence = "error: 'local' is not a valid worker name: workers inside the control plane have \
                     such names\n";
-    assert_eq!((said.code, said.stderr.as_str()), (Some(2), sentence));
+    assert_eq!((output.code, output.stderr.as_str()), (Some(2), sentence));
 }

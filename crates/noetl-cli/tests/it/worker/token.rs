@@ -13,16 +13,16 @@ fn seen(pid: u32) -> String {
 }
 
 #[test]
-fn a_worker_keeps_no_token_in_its_environment_or_arguments() {
+fn a_worker_removes_its_token_from_its_environment_and_arguments() {
     let site = Site::new(&[]);
     let secrets = [
         ("NOETL_TOKEN", "secret-of-the-worker"),
         ("NOETL_INTERNAL_API_TOKEN", "secret-of-system-pools"),
         ("NOETL_ENCRYPTION_KEY", "secret-of-servers"),
     ];
-    let given: [(&str, &[&str]); 2] =
+    let cases: [(&str, &[&str]); 2] =
         [("variable", &[]), ("flag", &["--token", "secret-in-a-flag"])];
-    for (name, flags) in given {
+    for (name, flags) in cases {
         let mut command = std::process::Command::new(PROGRAM);
         command.args(["worker", "--server", site.server.client.base().as_str(), "--name", name]);
         command.args(["--listen", "127.0.0.1:0"]).args(flags).envs(secrets);
@@ -33,13 +33,13 @@ fn a_worker_keeps_no_token_in_its_environment_or_arguments() {
 }
 
 #[test]
-fn a_worker_reads_its_token_from_a_file_and_names_one_that_it_cannot_read() {
+fn a_worker_reads_its_token_from_a_file_and_reports_an_unreadable_file() {
     let site = Site::new(&[]);
     let file = site.home.write("token", "noetl_a_b\n");
     let file = file.to_str().expect("a path of text");
     let worker = WorkerProcess::start(&site.server.client, "w", &["--token-file", file]);
     assert!(worker.ask("/health").contains("200"));
-    for (content, said) in
+    for (content, output) in
         [(Some(" \n"), "there is no token in it"), (None, "could not read the token")]
     {
         let path = match content {
@@ -50,6 +50,6 @@ fn a_worker_reads_its_token_from_a_file_and_names_one_that_it_cannot_read() {
         let server = site.server.client.base().as_str();
         let ended = site.home.noetl(["worker", "--server", server, "--token-file", &path]);
         assert_eq!(ended.code, Some(3), "{ended:?}");
-        assert!(ended.stderr.contains(said), "{ended:?}");
+        assert!(ended.stderr.contains(output), "{ended:?}");
     }
 }

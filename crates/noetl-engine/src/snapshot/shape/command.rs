@@ -96,7 +96,7 @@ impl CommandShape {
         open.state = state;
         open.worker = self.worker;
         open.parked = self.parked;
-        open.answer = self.answer.map(SlotShape::kept).transpose()?;
+        open.answer = self.answer.map(SlotShape::into_stored).transpose()?;
         Ok((CommandId::new(self.id), open))
     }
 }

@@ -84,7 +84,7 @@ impl LoopShape {
         let mut chunks = Vec::with_capacity(self.chunks.len());
         for (from, len, items) in self.chunks {
             let is_held = matches!(items, SlotShape::Held(_));
-            let mut items = items.kept()?;
+            let mut items = items.into_stored()?;
             if !is_held {
                 items.bytes = 0;
             }
@@ -94,8 +94,8 @@ impl LoopShape {
         let mut ends = Vec::with_capacity(self.ends.len());
         for end in self.ends {
             let end = end.restored()?;
-            if let Some(ItemOutcome::Done(kept)) = &end {
-                bytes += kept.bytes;
+            if let Some(ItemOutcome::Done(stored)) = &end {
+                bytes += stored.bytes;
             }
             ends.push(end);
         }
@@ -131,7 +131,7 @@ impl ItemOutcomeShape {
     fn from_outcome(end: &Option<ItemOutcome>) -> Self {
         match end {
             None => Self::Open,
-            Some(ItemOutcome::Done(kept)) => Self::Done(SlotShape::from_slot(&kept.slot)),
+            Some(ItemOutcome::Done(stored)) => Self::Done(SlotShape::from_slot(&stored.slot)),
             Some(ItemOutcome::Failed(short)) => {
                 Self::Failed(short.kind.clone(), short.message.clone(), short.retryable)
             }
@@ -142,7 +142,7 @@ impl ItemOutcomeShape {
     fn restored(self) -> Result<Option<ItemOutcome>, SnapshotError> {
         Ok(match self {
             Self::Open => None,
-            Self::Done(kind) => Some(ItemOutcome::Done(kind.kept()?)),
+            Self::Done(kind) => Some(ItemOutcome::Done(kind.into_stored()?)),
             Self::Failed(kind, message, retryable) => {
                 Some(ItemOutcome::Failed(Arc::new(ItemFailure { kind, message, retryable })))
             }

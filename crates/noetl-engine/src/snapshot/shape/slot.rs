@@ -62,7 +62,7 @@ impl SlotShape {
         }
     }
 
-    pub(super) fn kept(self) -> Result<StoredValue, SnapshotError> {
+    pub(super) fn into_stored(self) -> Result<StoredValue, SnapshotError> {
         let slot = match self {
             Self::Held(value) => {
                 let bytes = size_of(&value);
@@ -93,7 +93,8 @@ impl SlotShape {
                 Ok(ValueSource::Blob { reference, fields: from_json_owned(fields) })
             }
             Self::List(items) => {
-                let items = items.into_iter().map(|item| item.kept().map(|kept| kept.slot));
+                let items =
+                    items.into_iter().map(|item| item.into_stored().map(|stored| stored.slot));
                 let items = items.collect::<Result<Vec<ValueSlot>, _>>()?;
                 Ok(ValueSource::List(Arc::new(ValueList::new(items))))
             }

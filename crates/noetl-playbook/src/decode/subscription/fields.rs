@@ -14,26 +14,26 @@ pub(in crate::decode) fn section<'b>(
     name: &'b str,
     known: &[&str],
 ) -> Option<Cursor<'b>> {
-    let found = at.get(name)?;
-    if !cx.is_map(&found, &format!("write '{name}:' and its keys below")) {
+    let value = at.get(name)?;
+    if !cx.is_map(&value, &format!("write '{name}:' and its keys below")) {
         return None;
     }
-    keys::warn_unknown(cx, &found, known, keys::none);
-    Some(found)
+    keys::warn_unknown(cx, &value, known, keys::none);
+    Some(value)
 }
 
 /// Decodes a nonempty text, if present.
 pub(in crate::decode) fn text(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<String> {
-    let found = at.get(name)?;
-    match found.text() {
+    let value = at.get(name)?;
+    match value.text() {
         Some("") => {
             let message = format!("'{name}' is empty");
-            cx.error("E081", &found, message, "write at least one character, or remove it");
+            cx.error("E081", &value, message, "write at least one character, or remove it");
             None
         }
         Some(text) => Some(text.to_owned()),
         None => {
-            cx.expected(&found, "text", "put it in quotes");
+            cx.expected(&value, "text", "put it in quotes");
             None
         }
     }
@@ -60,15 +60,15 @@ pub(in crate::decode) fn word<'w>(
     name: &str,
     words: &'w [&'w str],
 ) -> Option<&'w str> {
-    let found = at.get(name)?;
+    let value = at.get(name)?;
     // Some YAML parsers read an unquoted `off` as a boolean.
-    let text = match found.node.kind {
+    let text = match value.node.kind {
         NodeKind::Bool(false) if words.contains(&"off") => Some("off"),
-        _ => found.text(),
+        _ => value.text(),
     };
     let word = words.iter().find(|word| Some(**word) == text);
     if word.is_none() {
-        cx.not_one_of("E081", &found, words);
+        cx.not_one_of("E081", &value, words);
     }
     word.copied()
 }
@@ -89,11 +89,11 @@ pub(in crate::decode) fn needed_word<'w>(
 }
 
 pub(in crate::decode) fn flag(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<bool> {
-    let found = at.get(name)?;
-    match found.node.kind {
+    let value = at.get(name)?;
+    match value.node.kind {
         NodeKind::Bool(answer) => Some(answer),
         _ => {
-            cx.expected(&found, "true or false", "write true or false");
+            cx.expected(&value, "true or false", "write true or false");
             None
         }
     }
@@ -115,13 +115,13 @@ pub(in crate::decode) fn integer_within(
     name: &str,
     bounds: RangeInclusive<u64>,
 ) -> Option<u64> {
-    let found = at.get(name)?;
-    let number = match found.node.kind {
+    let value = at.get(name)?;
+    let number = match value.node.kind {
         NodeKind::Int(number) => u64::try_from(number).ok(),
         NodeKind::Large(number) => Some(number),
         NodeKind::Float(_) => None,
         _ => {
-            cx.expected(&found, "a whole number", "write a number without quotes");
+            cx.expected(&value, "a whole number", "write a number without quotes");
             return None;
         }
     };
@@ -131,19 +131,19 @@ pub(in crate::decode) fn integer_within(
             u64::MAX => format!("write a whole number that is at least {}", bounds.start()),
             end => format!("write a whole number from {} to {end}", bounds.start()),
         };
-        cx.error("E081", &found, format!("'{name}' is out of range"), help);
+        cx.error("E081", &value, format!("'{name}' is out of range"), help);
     }
     number
 }
 
 /// Decodes a positive number, if present.
 pub(in crate::decode) fn rate(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<f64> {
-    let found = at.get(name)?;
-    match found.node.kind {
+    let value = at.get(name)?;
+    match value.node.kind {
         NodeKind::Float(number) if number > 0.0 && number.is_finite() => Some(number),
         NodeKind::Float(_) => {
             let message = format!("'{name}' is out of range");
-            cx.error("E081", &found, message, "write a number above 0");
+            cx.error("E081", &value, message, "write a number above 0");
             None
         }
         // Rounding of integers above 2^53 is irrelevant for rates.
@@ -153,13 +153,13 @@ pub(in crate::decode) fn rate(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str)
 
 /// Decodes a list of texts; empty if missing.
 pub(in crate::decode) fn texts(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Vec<String> {
-    let Some(found) = at.get(name) else { return Vec::new() };
-    if !found.is_list() {
-        cx.expected(&found, "a list", "write '[a, b]'");
+    let Some(value) = at.get(name) else { return Vec::new() };
+    if !value.is_list() {
+        cx.expected(&value, "a list", "write '[a, b]'");
         return Vec::new();
     }
     let mut texts = Vec::new();
-    for item in found.items() {
+    for item in value.items() {
         match item.text() {
             Some(text) => texts.push(text.to_owned()),
             None => cx.expected(&item, "text", "put it in quotes"),

@@ -56,9 +56,9 @@ pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Headers {
 fn passthrough(cx: &mut Context<'_>, at: &Cursor<'_>) -> Passthrough {
     let Some(written) = text(cx, at, "passthrough") else { return Passthrough::Data };
     let known = Passthrough::from_text(&written);
-    if let (None, Some(found)) = (known, at.get("passthrough")) {
+    if let (None, Some(value)) = (known, at.get("passthrough")) {
         let message = format!("'passthrough: {written}' has no effect");
-        cx.warning("W114", &found, message, "write 'data' or 'none'");
+        cx.warning("W114", &value, message, "write 'data' or 'none'");
     }
     known.unwrap_or(Passthrough::Data)
 }
@@ -73,27 +73,27 @@ fn directive(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Directive> {
     let controls = needed_text(cx, at, "controls", help);
     let allowed = texts(cx, at, "allowed");
     let mut map = Map::new();
-    if let Some(found) = at.get("map").filter(|found| cx.is_map(found, "write '{value: pool}'")) {
-        let entries = found.entries();
+    if let Some(value) = at.get("map").filter(|value| cx.is_map(value, "write '{value: pool}'")) {
+        let entries = value.entries();
         map = entries.map(|(key, to)| (key.name.to_string(), value::literal(cx, &to))).collect();
     }
     let (header, controls) = (header?, controls?);
-    if let Some(found) = at.get("controls") {
+    if let Some(value) = at.get("controls") {
         match &*controls {
             "dispatch.playbook" | "dispatch.execution_pool" if allowed.is_empty() => {
                 let message = format!("no value of this header counts for '{controls}'");
-                cx.warning("W114", &found, message, "name the values that do in 'allowed'");
+                cx.warning("W114", &value, message, "name the values that do in 'allowed'");
             }
             "priority" if map.is_empty() => {
                 let message = "no value of this header counts for 'priority'";
-                cx.warning("W114", &found, message, "say which pool a value means in 'map'");
+                cx.warning("W114", &value, message, "say which pool a value means in 'map'");
             }
             known if CONTROLS.contains(&known) => {}
             unknown => {
                 let close = suggest::among(unknown, CONTROLS).unwrap_or_default();
                 let message = format!("no header decides on '{unknown}'");
                 let help = format!("{close}write {}", suggest::list(CONTROLS));
-                cx.warning("W114", &found, message, help);
+                cx.warning("W114", &value, message, help);
             }
         }
     }

@@ -54,14 +54,14 @@ pub(super) fn decode(
 fn gateway_path(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<String> {
     let help = "write the path of the gateway's route: 'gateway_path: /ingress/orders'";
     let path = needed_text(cx, at, "gateway_path", help)?;
-    let found = at.get("gateway_path")?;
+    let value = at.get("gateway_path")?;
     if !path.starts_with('/') {
         let message = format!("'{path}' does not begin with '/'");
-        cx.error("E081", &found, message, format!("write '/{path}'"));
+        cx.error("E081", &value, message, format!("write '/{path}'"));
         return None;
     }
     if listener(&path).is_none() {
-        cx.error("E081", &found, "the path names no listener", help);
+        cx.error("E081", &value, "the path names no listener", help);
         return None;
     }
     Some(path)
@@ -111,18 +111,18 @@ fn verify(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Verify> {
 }
 
 fn kind(cx: &mut Context<'_>, at: &Cursor<'_>, help: &str) -> Option<VerifyKind> {
-    let Some(found) = at.get("type") else {
+    let Some(value) = at.get("type") else {
         cx.error("E080", at, "'type' is missing", help);
         return None;
     };
-    if found.text() == Some("none") {
+    if value.text() == Some("none") {
         let message = "a listener without verification would start playbooks for anybody";
-        cx.error("E081", &found, message, help);
+        cx.error("E081", &value, message, help);
         return None;
     }
-    let kind = found.text().and_then(VerifyKind::from_text);
+    let kind = value.text().and_then(VerifyKind::from_text);
     if kind.is_none() {
-        cx.not_one_of("E081", &found, VerifyKind::WORDS);
+        cx.not_one_of("E081", &value, VerifyKind::WORDS);
     }
     kind
 }
@@ -132,12 +132,12 @@ fn timestamp(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<SignedAt> {
     let header = text(cx, at, "timestamp_header");
     let tolerance = integer_within(cx, at, "tolerance_secs", 1..=TOLERANCE_SECS_MAX);
     let signed = text(cx, at, "signed");
-    if let (Some(form), Some(found)) = (&signed, at.get("signed"))
+    if let (Some(form), Some(value)) = (&signed, at.get("signed"))
         && !is_signed_form(form)
     {
         let message = "'signed' does not name the time and the body once each";
         let help = format!("write '{SIGNED}', or what the sender signs");
-        cx.error("E081", &found, message, help);
+        cx.error("E081", &value, message, help);
     }
     let Some(header) = header else {
         for name in ["tolerance_secs", "signed"] {

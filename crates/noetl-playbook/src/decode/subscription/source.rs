@@ -145,14 +145,14 @@ pub(super) fn decode(
     let mut connection = Map::new();
     let published = source.map_or(PUBLISHED, published);
     for name in published {
-        if let Some(found) = spec.get(name) {
-            connection.insert((*name).to_owned(), value::literal(cx, &found));
+        if let Some(value) = spec.get(name) {
+            connection.insert((*name).to_owned(), value::literal(cx, &value));
         }
     }
     let Some(source) = source else { return connection };
     for (name, holds) in own(source) {
-        if let Some(found) = read(cx, spec, name, *holds) {
-            connection.insert((*name).to_owned(), found);
+        if let Some(value) = read(cx, spec, name, *holds) {
+            connection.insert((*name).to_owned(), value);
         }
     }
     if published.is_empty() && mode == Some(Mode::Push) {
@@ -186,12 +186,12 @@ fn read(cx: &mut Context<'_>, spec: &Cursor<'_>, name: &str, holds: Holds) -> Op
         }
         Word(words) => fields::word(cx, spec, name, words).map(Value::from),
         Texts => {
-            let found = spec.get(name)?;
-            if !found.is_list() {
+            let value = spec.get(name)?;
+            if !value.is_list() {
                 return fields::text(cx, spec, name).map(Value::from);
             }
-            if found.items().next().is_none() {
-                cx.error("E081", &found, format!("'{name}' lists nothing"), "write at least one");
+            if value.items().next().is_none() {
+                cx.error("E081", &value, format!("'{name}' lists nothing"), "write at least one");
             }
             Some(Value::from(fields::texts(cx, spec, name)))
         }

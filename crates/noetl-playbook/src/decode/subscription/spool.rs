@@ -74,11 +74,11 @@ pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Spool> {
 fn circuit(cx: &mut Context<'_>, at: &Cursor<'_>) -> Circuit {
     let Some(at) = section(cx, at, "circuit", CIRCUIT_KEYS) else { return Circuit::default() };
     let mut downstream = Vec::new();
-    if let Some(found) = at.get("downstream") {
-        if !found.is_list() {
-            cx.expected(&found, "a list", "write '- {name: …, type: …, target: …}'");
+    if let Some(value) = at.get("downstream") {
+        if !value.is_list() {
+            cx.expected(&value, "a list", "write '- {name: …, type: …, target: …}'");
         }
-        downstream = found.items().map(|item| value::literal(cx, &item)).collect();
+        downstream = value.items().map(|item| value::literal(cx, &item)).collect();
     }
     Circuit {
         trip_after: positive(cx, &at, "trip_after"),

@@ -55,7 +55,7 @@ spec: {source: nats}
 }
 
 #[test]
-fn a_document_that_is_no_playbook_yet_can_be_described() {
+fn an_incomplete_playbook_can_be_described() {
     let description = describe("metadata: {}\nworkflow: [{step: a, tool: {kind: nothing}}]\n")
         .expect("described");
     assert_eq!((&*description.kind, description.name, description.path), ("", None, None));
@@ -64,18 +64,18 @@ fn a_document_that_is_no_playbook_yet_can_be_described() {
 
 #[test]
 fn a_document_without_metadata_is_not_described() {
-    let found = |text: &str| {
-        let found = describe(text).expect_err("refused");
-        found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    let errors = |text: &str| {
+        let diagnostics = describe(text).expect_err("refused");
+        diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
-    assert_snapshot!(found("kind: Playbook\n"), @"error[E003] at 1:1: the document has no 'metadata'");
-    assert_snapshot!(found("metadata: 5\n"), @"error[E009] at 1:11, metadata: expected a mapping, found a number");
-    assert_snapshot!(found("a: b: c\n"), @"error[E000] at 1:5: this is not valid YAML: mapping values are not allowed in this context");
-    assert_snapshot!(found("metadata: {name: a, name: b}\n"), @"error[E008] at 1:21: the key 'name' is on line 1 already");
-    assert_snapshot!(found("metadata: {labels: [.inf]}\n"), @"error[E009] at 1:21, metadata.labels[0]: inf cannot be part of data");
+    assert_snapshot!(errors("kind: Playbook\n"), @"error[E003] at 1:1: the document has no 'metadata'");
+    assert_snapshot!(errors("metadata: 5\n"), @"error[E009] at 1:11, metadata: expected a mapping, found a number");
+    assert_snapshot!(errors("a: b: c\n"), @"error[E000] at 1:5: this is not valid YAML: mapping values are not allowed in this context");
+    assert_snapshot!(errors("metadata: {name: a, name: b}\n"), @"error[E008] at 1:21: the key 'name' is on line 1 already");
+    assert_snapshot!(errors("metadata: {labels: [.inf]}\n"), @"error[E009] at 1:21, metadata.labels[0]: inf cannot be part of data");
 }
 
-/// Every `"E123"` and `"W123"` in a text.
+/// Returns every `"E123"` and `"W123"` in a text.
 fn codes(text: &str) -> impl Iterator<Item = &str> {
     let is_code = |word: &&str| {
         word.len() == 4
@@ -127,11 +127,11 @@ fn examples_of_the_guide_compile() {
                 format!("{head}workflow:\n  - step: start\n    tool: {{kind: noop}}\n    {inner}\n")
             }
         };
-        // Arcs of a part lead to steps that are not shown, and its names are given elsewhere.
-        let found = check(&text).diagnostics;
-        let wrong: Vec<_> = found
+        // Arcs of a fragment lead to steps outside it, and its names are defined outside it.
+        let diagnostics = check(&text).diagnostics;
+        let wrong: Vec<_> = diagnostics
             .iter()
-            .filter(|found| !matches!(found.code, "E020" | "W103" | "W105" | "W108"))
+            .filter(|diagnostic| !matches!(diagnostic.code, "E020" | "W103" | "W105" | "W108"))
             .map(ToString::to_string)
             .collect();
         assert!(wrong.is_empty(), "{wrong:?}\n{text}");

@@ -126,7 +126,7 @@ fn older_keys_of_a_loop_are_read() {
 }
 
 #[test]
-fn mistakes_in_loops_are_named() {
+fn mistakes_in_loops_are_reported() {
     assert_snapshot!(report_steps("
   - step: a
     loop: {in: \"{{ workload.items }}\"}
@@ -238,7 +238,7 @@ fn mistakes_in_loops_are_named() {
 }
 
 #[test]
-fn doubtful_loops_are_mentioned() {
+fn questionable_loops_cause_warnings() {
     assert_snapshot!(report_steps("
   - step: a
     loop: {in: workload.items, iterator: ctx, spec: {max_in_flight: 3, frame: {}}}

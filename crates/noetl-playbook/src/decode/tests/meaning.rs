@@ -1,4 +1,4 @@
-//! What a correct document means.
+//! Tests of the meaning of valid documents.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn assignments(step: &Step) -> String {
 }
 
 #[test]
-fn the_smallest_playbook_has_no_findings() {
+fn the_smallest_playbook_has_no_diagnostics() {
     assert_snapshot!(report("\
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -41,7 +41,7 @@ workflow:
 }
 
 #[test]
-fn execution_begins_at_the_entry_step_else_at_start_else_at_the_first() {
+fn execution_starts_at_the_entry_step_else_at_start_else_at_the_first() {
     let steps = "  - {step: a, tool: {kind: noop}}\n  - {step: start, tool: {kind: noop}}\n  - {step: b, tool: {kind: noop}}\n";
     let entry = |head: &str, steps: &str| {
         let playbook = check(&format!("{head}{HEAD}{steps}")).playbook.expect("no errors");
@@ -85,7 +85,7 @@ fn an_end_that_no_arc_leads_to_is_implicit() {
 }
 
 #[test]
-fn arcs_know_after_which_outcome_they_count() {
+fn conditions_decide_after_which_outcomes_an_arc_applies() {
     let playbook = playbook(
         "
   - step: start
@@ -122,7 +122,7 @@ fn arcs_know_after_which_outcome_they_count() {
 }
 
 #[test]
-fn assignments_write_below_their_scope() {
+fn assignments_write_into_their_scope() {
     let playbook = playbook(
         "
   - step: start
@@ -143,7 +143,7 @@ fn assignments_write_below_their_scope() {
 }
 
 #[test]
-fn arguments_of_the_tool_win_over_those_of_the_step() {
+fn arguments_of_the_tool_override_those_of_the_step() {
     let playbook = playbook(
         "
   - step: start
@@ -162,7 +162,7 @@ fn arguments_of_the_tool_win_over_those_of_the_step() {
 }
 
 #[test]
-fn settings_are_all_keys_that_the_engine_does_not_read() {
+fn keys_that_the_engine_does_not_read_are_tool_settings() {
     let playbook = playbook(
         "
   - step: start
@@ -204,7 +204,7 @@ fn code_is_a_template_unless_it_is_raw() {
 }
 
 #[test]
-fn the_nearest_timeout_wins() {
+fn the_innermost_timeout_applies() {
     let timeout = |tool: &str, step: &str| {
         let playbook = playbook(&format!("  - {{step: a, tool: {{kind: noop{tool}}}{step}}}\n"));
         playbook.steps[0].tool().and_then(|tool| tool.timeout)
@@ -258,7 +258,7 @@ fn a_workload_keeps_literals_and_compiles_templates() {
 }
 
 #[test]
-fn a_timeout_that_is_a_template_is_a_setting() {
+fn a_timeout_template_is_a_tool_setting() {
     let playbook = playbook(
         "
   - {step: a, tool: {kind: noop, timeout_seconds: '{{ workload.t }}'}, spec: {timeout: 5}}

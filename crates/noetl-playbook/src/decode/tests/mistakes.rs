@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::{HEAD, report, report_steps};
 
 #[test]
-fn two_steps_of_one_name_are_refused() {
+fn duplicate_step_names_are_rejected() {
     assert_snapshot!(report_steps("
   - step: start
     tool: {kind: noop}
@@ -18,7 +18,7 @@ fn two_steps_of_one_name_are_refused() {
 }
 
 #[test]
-fn a_step_with_neither_tool_nor_next_is_refused() {
+fn a_step_with_neither_tool_nor_next_is_rejected() {
     assert_snapshot!(report_steps("
   - step: start
     desc: nothing here
@@ -42,7 +42,7 @@ fn an_unknown_tool_kind_gets_a_suggestion() {
 }
 
 #[test]
-fn several_mistakes_are_named_at_once() {
+fn several_mistakes_are_reported_at_once() {
     assert_snapshot!(report("\
 apiVersion: noetl.io/v3
 kind: Playbook
@@ -151,7 +151,7 @@ fn root_sections_are_checked() {
 }
 
 #[test]
-fn a_document_of_another_kind_gets_one_finding() {
+fn a_document_of_another_kind_gets_one_diagnostic() {
     assert_snapshot!(report("apiVersion: noetl.io/v1\nkind: Subscription\nmetadata: {name: a}\n"), @r"
     error[E002] at 2:7, kind: the document is a 'Subscription', not a Playbook
       help: only playbooks can be checked and executed
@@ -159,7 +159,7 @@ fn a_document_of_another_kind_gets_one_finding() {
 }
 
 #[test]
-fn an_entry_step_that_does_not_exist_is_refused() {
+fn a_missing_entry_step_is_rejected() {
     let text = format!(
         "executor: {{spec: {{entry_step: strat}}}}\n{HEAD}  - step: start\n    tool: {{kind: noop}}\n"
     );
@@ -257,7 +257,7 @@ fn tools_are_checked_for_required_keys() {
 }
 
 #[test]
-fn removed_constructs_are_refused_with_their_rewrite() {
+fn removed_constructs_are_rejected_with_their_replacement() {
     assert_snapshot!(report_steps("
   - step: a
     case: [{when: x, then: y}]
@@ -322,7 +322,7 @@ fn timeouts_are_checked() {
 }
 
 #[test]
-fn an_error_in_an_aliased_value_is_reported_where_the_value_was_written() {
+fn an_error_in_an_aliased_value_is_reported_at_the_anchor() {
     assert_snapshot!(report_steps("
   - step: a
     tool: &tool {kind: nop}

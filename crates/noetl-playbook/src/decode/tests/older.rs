@@ -1,19 +1,20 @@
-//! Older shapes: what they mean, and the rewrite their authors are told.
+//! Older forms: their meaning, and the suggested rewrites.
 
 use insta::assert_snapshot;
 
 use super::{HEAD, arcs, playbook, report, report_steps};
 
-/// Arcs of the first of three steps whose `next` is given, with what was found.
+/// Returns the arcs of the first of three steps with this `next`, and the diagnostics.
 fn next(next: &str) -> String {
     let steps = format!(
         "  - step: start\n    tool: {{kind: noop}}\n    {next}\n  - {{step: a, tool: {{kind: noop}}}}\n  - {{step: b, tool: {{kind: noop}}}}\n  - {{step: c, tool: {{kind: noop}}}}\n"
     );
     let playbook = playbook(&steps);
-    let found = report_steps(&steps);
-    let told = found.lines().filter(|line| !line.contains("W103") && !line.contains("lead an arc"));
-    let told: Vec<_> = told.collect();
-    format!("{}\n{}", arcs(&playbook, &playbook.steps[0]), told.join("\n"))
+    let diagnostics = report_steps(&steps);
+    let relevant =
+        diagnostics.lines().filter(|line| !line.contains("W103") && !line.contains("lead an arc"));
+    let relevant: Vec<_> = relevant.collect();
+    format!("{}\n{}", arcs(&playbook, &playbook.steps[0]), relevant.join("\n"))
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn step_and_tool_arguments_have_older_names() {
 }
 
 #[test]
-fn arguments_under_two_names_are_refused() {
+fn arguments_under_two_names_are_rejected() {
     assert_snapshot!(report_steps("
   - step: start
     args: {a: 1}
@@ -168,7 +169,7 @@ fn arguments_under_two_names_are_refused() {
 }
 
 #[test]
-fn root_vars_and_spec_are_kept() {
+fn root_vars_and_spec_are_decoded_with_a_warning() {
     let text = format!(
         "vars: {{n: '{{{{ workload.n }}}}'}}\nspec: {{state: ready}}\n{HEAD}  - {{step: a, tool: {{kind: noop}}}}\n"
     );

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{playbook, report_steps};
 use crate::document::{ControlToolKind, Playbook, Segment, StepWork};
 
-/// The source of a step's pipeline.
+/// Returns the source of a step's pipeline.
 fn source(playbook: &Playbook, step: usize) -> Value {
     match &playbook.steps[step].work {
         StepWork::Pipeline(pipeline) => (*pipeline.source).clone(),
@@ -158,7 +158,7 @@ fn labels_and_shapes_are_checked() {
 }
 
 #[test]
-fn tools_of_the_control_plane_are_steps_of_their_own() {
+fn control_plane_tools_are_separate_steps() {
     let playbook = playbook(
         "
   - step: child
@@ -217,7 +217,7 @@ fn tools_of_the_control_plane_are_steps_of_their_own() {
 }
 
 #[test]
-fn pipelines_are_split_at_calls_of_playbooks() {
+fn pipelines_are_split_at_playbook_calls() {
     let playbook = playbook(
         "
   - step: start
@@ -248,7 +248,7 @@ fn pipelines_are_split_at_calls_of_playbooks() {
 }
 
 #[test]
-fn nothing_but_results_crosses_a_call() {
+fn only_results_cross_a_call() {
     let jump = |to: &str| {
         format!("spec: {{policy: {{rules: [{{when: true, then: {{do: jump, to: {to}}}}}]}}}}")
     };
@@ -362,7 +362,7 @@ fn fields_are_selected_from_results() {
 }
 
 #[test]
-fn shared_arguments_cannot_unfold_without_bound() {
+fn expansion_of_shared_arguments_is_bounded() {
     let value = "x".repeat(300_000);
     let tasks = "      - {kind: noop}\n".repeat(100);
     let steps = format!("  - step: start\n    input: {{a: {value}}}\n    tool:\n{tasks}");
@@ -373,13 +373,13 @@ fn shared_arguments_cannot_unfold_without_bound() {
 }
 
 #[test]
-fn storage_settings_of_published_playbooks_select_nothing() {
+fn storage_settings_of_published_playbooks_have_no_effect() {
     let steps = "
   - step: a
     tool: {kind: noop, output_select: {strategy: reference, threshold_kb: 64}}
 ";
-    let found = report_steps(steps);
-    assert_eq!(found.matches("warning[W114]").count(), 2, "{found}");
-    assert!(!found.contains("error"), "{found}");
+    let diagnostics = report_steps(steps);
+    assert_eq!(diagnostics.matches("warning[W114]").count(), 2, "{diagnostics}");
+    assert!(!diagnostics.contains("error"), "{diagnostics}");
     assert!(report_steps(&steps.replace(", threshold_kb: 64", "")).is_empty(), "a field's path");
 }

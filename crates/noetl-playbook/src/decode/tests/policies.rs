@@ -15,7 +15,7 @@ fn rules(written: &str) -> Value {
 }
 
 #[test]
-fn every_form_of_a_rule_means_the_same() {
+fn every_form_of_a_rule_has_the_same_meaning() {
     let forms = [
         "      spec: {policy: {rules: [{when: a, then: {do: fail}}, {else: {then: {do: break}}}]}}\n",
         "      spec: {policy: {rules: [{when: a, then: {do: fail}}, {else: {do: break}}]}}\n",
@@ -47,7 +47,7 @@ fn event_names_in_rules_are_canonical() {
 }
 
 #[test]
-fn older_forms_of_rules_are_mentioned() {
+fn older_forms_of_rules_cause_warnings() {
     assert_snapshot!(report_steps("
   - step: a
     tool:
@@ -96,7 +96,7 @@ fn older_forms_of_rules_are_mentioned() {
 }
 
 #[test]
-fn mistakes_in_rules_are_named() {
+fn mistakes_in_rules_are_reported() {
     assert_snapshot!(report_steps("
   - step: start
     tool:
@@ -224,7 +224,7 @@ fn mistakes_in_rules_are_named() {
 }
 
 #[test]
-fn needless_keys_of_rules_are_mentioned() {
+fn needless_keys_of_rules_cause_warnings() {
     assert_snapshot!(report_steps("
   - step: start
     tool:

@@ -112,14 +112,11 @@ const PIECES: &[&str] = &[
 fn checks(text: &str) {
     let checked = check(text);
     let lines = text.split(['\n', '\r']).count() + 1;
-    assert!(
-        checked
-            .diagnostics
-            .iter()
-            .all(|found| found.line >= 1 && found.line <= lines && found.column >= 1)
-    );
+    assert!(checked.diagnostics.iter().all(|diagnostic| diagnostic.line >= 1
+        && diagnostic.line <= lines
+        && diagnostic.column >= 1));
     let places: Vec<_> =
-        checked.diagnostics.iter().map(|found| (found.line, found.column)).collect();
+        checked.diagnostics.iter().map(|diagnostic| (diagnostic.line, diagnostic.column)).collect();
     assert!(places.is_sorted());
     let _ = describe(text);
     let fixed = fix(text);
@@ -131,17 +128,17 @@ fn checks(text: &str) {
 
 proptest! {
     #[test]
-    fn arbitrary_text_is_answered(text in "\\PC*") {
+    fn arbitrary_text_does_not_panic(text in "\\PC*") {
         checks(&text);
     }
 
     #[test]
-    fn arbitrary_pieces_are_answered(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..60)) {
+    fn arbitrary_combinations_of_fragments_do_not_panic(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..60)) {
         checks(&pieces.concat());
     }
 
     #[test]
-    fn a_mutated_playbook_is_answered(
+    fn a_mutated_playbook_does_not_panic(
         changes in prop::collection::vec((0..VALID.len(), 0..12_usize, prop::sample::select(PIECES)), 1..6),
     ) {
         let mut text: Vec<char> = VALID.chars().collect();

@@ -9,12 +9,12 @@ use super::{HEAD, check, report};
 
 const STEPS: &str = "  - {step: start, tool: {kind: noop}}\n  - {step: last, tool: {kind: noop}}\n";
 
-/// A playbook of one step.
+/// Returns a playbook with one step.
 fn with(head: &str) -> String {
     format!("{head}{HEAD}  - {{step: start, tool: {{kind: noop}}}}\n")
 }
 
-/// A playbook of two steps that nothing joins.
+/// Returns a playbook with two unconnected steps.
 fn with_last(head: &str) -> String {
     format!("{head}{HEAD}{STEPS}")
 }
@@ -44,7 +44,7 @@ fn the_executor_names_the_last_step_and_limits() {
 }
 
 #[test]
-fn a_final_step_called_end_is_not_an_implicit_one() {
+fn a_final_step_named_end_is_not_an_implicit_end() {
     let text = format!(
         "executor: {{spec: {{final_step: end}}}}\n{HEAD}  - {{step: a, tool: {{kind: noop}}}}\n  - {{step: end, tool: {{kind: noop}}}}\n"
     );
@@ -54,7 +54,7 @@ fn a_final_step_called_end_is_not_an_implicit_one() {
 }
 
 #[test]
-fn mistakes_in_the_executor_are_named() {
+fn mistakes_in_the_executor_are_reported() {
     assert_snapshot!(report(&with_last("executor:
   spec:
     final_step: lats
@@ -95,7 +95,7 @@ fn mistakes_in_the_executor_are_named() {
 }
 
 #[test]
-fn the_keychain_is_read_as_it_is_written() {
+fn the_keychain_is_decoded() {
     let text = with(
         "keychain: [{name: api, kind: bearer, credential: c, map: {t: '{{ execution_id }}'}}, {name: k, kind: static}]\n",
     );
@@ -110,7 +110,7 @@ fn the_keychain_is_read_as_it_is_written() {
 }
 
 #[test]
-fn mistakes_in_the_keychain_are_named() {
+fn mistakes_in_the_keychain_are_reported() {
     assert_snapshot!(report(&with("keychain: [{name: a}, {kind: b}, text, {name: '', kind: 5}, {name: x, kind: y}, {name: x, kind: z}]\n")), @r"
     error[E019] at 1:12, keychain[0]: the entry of the keychain has no 'kind'
       help: write '- {name: api, kind: credential, …}'
@@ -154,7 +154,7 @@ fn notifications_are_read() {
 }
 
 #[test]
-fn mistakes_in_notifications_are_named() {
+fn mistakes_in_notifications_are_reported() {
     assert_snapshot!(report(&with("spec: {notify: {on: [broken], webhook: 'ftp://x', to: me}}\n")), @r#"
     error[E024] at 1:22, spec.notify.on[0]: 'broken' is not possible here
       help: write failed, waiting or completed

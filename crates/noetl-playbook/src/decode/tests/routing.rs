@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::report_steps;
 
 #[test]
-fn an_arc_to_a_step_that_does_not_exist_is_refused() {
+fn an_arc_to_a_missing_step_is_rejected() {
     assert_snapshot!(report_steps("
   - step: start
     tool: {kind: noop}
@@ -21,7 +21,7 @@ fn an_arc_to_a_step_that_does_not_exist_is_refused() {
 }
 
 #[test]
-fn unusable_shapes_of_next_are_refused() {
+fn invalid_forms_of_next_are_rejected() {
     assert_snapshot!(report_steps("
   - step: a
     tool: {kind: noop}

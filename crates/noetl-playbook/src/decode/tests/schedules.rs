@@ -3,17 +3,17 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::told;
+use super::rendered;
 use crate::schedule::{MissedRunPolicy, OverlapPolicy, Trigger};
 use crate::{Schedule, check_schedule, is_schedule};
 
 /// Three lines in front of the spec of a test, so that its first key is on line 5.
 const HEAD: &str = "apiVersion: noetl.io/v1\nkind: Schedule\nmetadata: {name: nightly, path: sched/nightly}\nspec:\n";
 
-/// Everything found in a document, one finding per line with its help below.
+/// Returns the diagnostics of a document, one per line with its help below.
 fn report(text: &str) -> String {
     let checked = check_schedule(text);
-    told(checked.diagnostics, checked.schedule.is_some())
+    rendered(checked.diagnostics, checked.schedule.is_some())
 }
 
 fn report_spec(spec: &str) -> String {
@@ -26,32 +26,32 @@ fn schedule(spec: &str) -> Schedule {
 }
 
 #[test]
-fn a_small_schedule_has_defaults() {
-    let found = schedule("  playbook: a/b\n  cron: '0 2 * * *'\n");
-    assert_eq!((found.name.as_str(), found.path.as_str()), ("nightly", "sched/nightly"));
-    assert_eq!((found.playbook.as_str(), found.version), ("a/b", None));
+fn a_minimal_schedule_has_defaults() {
+    let decoded = schedule("  playbook: a/b\n  cron: '0 2 * * *'\n");
+    assert_eq!((decoded.name.as_str(), decoded.path.as_str()), ("nightly", "sched/nightly"));
+    assert_eq!((decoded.playbook.as_str(), decoded.version), ("a/b", None));
     assert_eq!(
-        (found.missed, found.overlap, found.enabled),
+        (decoded.missed, decoded.overlap, decoded.enabled),
         (MissedRunPolicy::One, OverlapPolicy::Allow, None)
     );
-    assert!(found.payload.is_empty() && found.execution_pool.is_none());
-    let Trigger::Cron { cron, zone } = found.when else { panic!("{:?}", found.when) };
+    assert!(decoded.payload.is_empty() && decoded.execution_pool.is_none());
+    let Trigger::Cron { cron, zone } = decoded.when else { panic!("{:?}", decoded.when) };
     assert_eq!((cron.as_str(), zone.name()), ("0 2 * * *", "UTC"));
 }
 
 #[test]
 fn every_field_is_read() {
-    let found = schedule(
+    let decoded = schedule(
         "  playbook: a/b\n  version: 3\n  every: 15m\n  missed: all\n  overlap: cancel_previous\n  \
          enabled: false\n  payload: {a: [1]}\n  execution_pool: fast\n",
     );
-    assert_eq!((found.version, found.when), (Some(3), Trigger::Every { seconds: 900 }));
+    assert_eq!((decoded.version, decoded.when), (Some(3), Trigger::Every { seconds: 900 }));
     assert_eq!(
-        (found.missed, found.overlap),
+        (decoded.missed, decoded.overlap),
         (MissedRunPolicy::All, OverlapPolicy::CancelPrevious)
     );
-    assert_eq!((found.enabled, found.execution_pool.as_deref()), (Some(false), Some("fast")));
-    assert_eq!(Some(&found.payload), json!({"a": [1]}).as_object());
+    assert_eq!((decoded.enabled, decoded.execution_pool.as_deref()), (Some(false), Some("fast")));
+    assert_eq!(Some(&decoded.payload), json!({"a": [1]}).as_object());
     let once = schedule("  playbook: a/b\n  at: '2030-01-01T12:00:00+01:00'\n");
     let at = "2030-01-01T11:00:00Z".parse().expect("a time");
     assert_eq!(once.when, Trigger::Once { at });
@@ -59,7 +59,7 @@ fn every_field_is_read() {
 }
 
 #[test]
-fn all_missing_keys_are_named_at_once() {
+fn all_missing_keys_are_reported_at_once() {
     assert_snapshot!(report("kind: Schedule\n"), @r"
     error[E003] at 1:1: the schedule has no 'metadata'
       help: add 'metadata: {name: nightly, path: schedules/nightly}'
@@ -89,7 +89,7 @@ fn all_missing_keys_are_named_at_once() {
 }
 
 #[test]
-fn an_invalid_time_is_named_with_its_position() {
+fn an_invalid_time_is_reported_with_its_position() {
     assert_snapshot!(report_spec("  playbook: a/b\n  cron: '0 25 * * *'\n  timezone: Europe/Berln\n"), @r"
     error[E081] at 6:9, spec.cron: hour: '25' is out of range
       help: write numbers from 0 to 23, as *, 1, 1-5, */10 or 1,2

@@ -1,4 +1,4 @@
-//! What a step says beside its tool and its arcs.
+//! Tests of the settings of a step apart from its tool and arcs.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::assignment::SetScope;
 use crate::document::FailureMode;
 
 #[test]
-fn a_condition_on_the_step_is_kept() {
+fn a_condition_on_the_step_is_decoded() {
     let steps = "  - {step: a, when: '{{ workload.go }}', tool: {kind: noop}}\n";
     let playbook = playbook(steps);
     assert!(
@@ -23,7 +23,7 @@ fn a_condition_on_the_step_is_kept() {
 }
 
 #[test]
-fn a_visit_ends_with_the_shortest_limit() {
+fn a_step_run_has_the_shortest_of_its_timeouts() {
     let limits = |spec: &str| {
         let playbook = playbook(&format!("  - {{step: a, tool: {{kind: noop}}, spec: {spec}}}\n"));
         (playbook.steps[0].timeout, playbook.steps[0].tool().and_then(|tool| tool.timeout))
@@ -84,7 +84,7 @@ fn failure_and_admission_are_read() {
 }
 
 #[test]
-fn mistakes_in_a_steps_policy_are_named() {
+fn mistakes_in_a_steps_policy_are_reported() {
     assert_snapshot!(report_steps("
   - step: a
     tool: {kind: noop}
@@ -144,7 +144,7 @@ fn mistakes_in_a_steps_policy_are_named() {
 }
 
 #[test]
-fn assignments_to_iter_are_read_and_mentioned_where_nothing_reads_them() {
+fn assignments_to_iter_without_a_reader_cause_warnings() {
     let steps = "
   - step: a
     set: {iter.x: 1}
@@ -171,7 +171,7 @@ fn assignments_to_iter_are_read_and_mentioned_where_nothing_reads_them() {
 }
 
 #[test]
-fn secrets_stay_out_of_the_log() {
+fn secrets_are_absent_from_the_event_log() {
     assert_snapshot!(report_steps("
   - step: a
     loop: {in: '{{ keychain.a.b }}', iterator: i}
@@ -199,7 +199,7 @@ fn secrets_stay_out_of_the_log() {
 }
 
 #[test]
-fn a_credential_has_an_older_name() {
+fn the_older_key_of_a_credential_is_decoded() {
     let steps = "  - {step: a, tool: {kind: postgres, credential: pg, query: vacuum}}\n";
     let playbook = playbook(steps);
     let config = playbook.steps[0].tool().map(|tool| super::shown(&tool.config));
@@ -258,7 +258,7 @@ fn each_kind_is_checked_for_required_keys() {
 }
 
 #[test]
-fn required_keys_may_be_given_as_arguments() {
+fn required_keys_can_be_arguments() {
     let steps = "
   - {step: a, tool: {kind: wait, input: {seconds: '{{ workload.n }}'}}, next: {arcs: [{step: b, spec: {}}]}}
   - {step: b, tool: {kind: python, data: {x: 1}, code: x}, join: {mode: each}}

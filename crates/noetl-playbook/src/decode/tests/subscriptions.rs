@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::told;
+use super::rendered;
 use crate::subscription::{
     Activation, Mode, OnFull, OnRecovery, Ordering, Passthrough, Propagate, Source, SpoolBackend,
     SpoolMode, VerifyKind,
@@ -13,10 +13,10 @@ use crate::{Subscription, check_subscription, is_subscription, subscription_spec
 /// Three lines in front of the spec of a test, so that its first key is on line 5.
 const HEAD: &str = "apiVersion: noetl.io/v1\nkind: Subscription\nmetadata: {name: orders, path: sub/orders}\nspec:\n";
 
-/// Everything found in a document, one finding per line with its help below.
+/// Returns the diagnostics of a document, one per line with its help below.
 fn report(text: &str) -> String {
     let checked = check_subscription(text);
-    told(checked.diagnostics, checked.subscription.is_some())
+    rendered(checked.diagnostics, checked.subscription.is_some())
 }
 
 fn report_spec(spec: &str) -> String {
@@ -30,7 +30,7 @@ fn subscription(spec: &str) -> Subscription {
 
 const PULL: &str = "  source: nats\n  mode: pull\n  dispatch: {playbook: a/b}\n";
 
-/// The smallest push subscription with this verification.
+/// Returns the smallest push subscription with this verification.
 fn push(verify: &str) -> String {
     format!(
         "  source: webhook\n  mode: push\n  dispatch: {{playbook: a/b}}\n  \
@@ -39,24 +39,24 @@ fn push(verify: &str) -> String {
 }
 
 #[test]
-fn a_small_subscription_has_defaults() {
-    let found = subscription(PULL);
-    assert_eq!((found.name.as_str(), found.path.as_str()), ("orders", "sub/orders"));
-    assert_eq!((found.source, found.mode), (Source::Nats, Mode::Pull));
-    assert_eq!(found.activation, Activation::Continuous);
-    assert_eq!(found.dispatch.playbook, "a/b");
-    assert_eq!(found.dispatch.payload_from, "message.json");
-    assert_eq!((found.dispatch.batch_dispatch, found.dispatch.batch_max), (false, 100));
-    assert_eq!((found.dedup.enabled, found.dedup.window_secs), (None, 300));
-    assert_eq!((found.limits.max_in_flight, found.limits.max_dispatch_per_sec), (None, None));
-    assert!(found.headers.normalize && found.headers.written.is_none());
-    assert_eq!(found.headers.propagate, Propagate::W3c);
-    assert_eq!((found.ingress, found.spool), (None, None));
+fn a_minimal_subscription_has_defaults() {
+    let decoded = subscription(PULL);
+    assert_eq!((decoded.name.as_str(), decoded.path.as_str()), ("orders", "sub/orders"));
+    assert_eq!((decoded.source, decoded.mode), (Source::Nats, Mode::Pull));
+    assert_eq!(decoded.activation, Activation::Continuous);
+    assert_eq!(decoded.dispatch.playbook, "a/b");
+    assert_eq!(decoded.dispatch.payload_from, "message.json");
+    assert_eq!((decoded.dispatch.batch_dispatch, decoded.dispatch.batch_max), (false, 100));
+    assert_eq!((decoded.dedup.enabled, decoded.dedup.window_secs), (None, 300));
+    assert_eq!((decoded.limits.max_in_flight, decoded.limits.max_dispatch_per_sec), (None, None));
+    assert!(decoded.headers.normalize && decoded.headers.written.is_none());
+    assert_eq!(decoded.headers.propagate, Propagate::W3c);
+    assert_eq!((decoded.ingress, decoded.spool), (None, None));
 }
 
 #[test]
 fn every_field_is_read() {
-    let found = subscription(
+    let decoded = subscription(
         "
   source: kafka
   mode: pull
@@ -88,27 +88,27 @@ fn every_field_is_read() {
     drain: {rate_per_sec: 10, max_replay_attempts: 5, on_recovery: interleave}
 ",
     );
-    assert_eq!(found.activation, Activation::Scheduled);
-    assert_eq!(found.auth.as_deref(), Some("kafka_prod"));
+    assert_eq!(decoded.activation, Activation::Scheduled);
+    assert_eq!(decoded.auth.as_deref(), Some("kafka_prod"));
     let connection = json!({"topic": "orders", "group": "noetl", "brokers": ["a:9092", "b:9092"]});
-    assert_eq!(Some(&found.connection), connection.as_object());
-    assert_eq!(found.runtime.target.as_deref(), Some("dedicated-pool"));
-    assert_eq!((found.runtime.batch, found.runtime.timeout_ms), (Some(50), Some(2000)));
-    assert_eq!(found.dispatch.execution_pool.as_deref(), Some("sub"));
-    assert_eq!((found.dispatch.batch_dispatch, found.dispatch.batch_max), (true, 1000));
-    assert_eq!((found.dedup.enabled, found.dedup.window_secs), (Some(true), 60));
+    assert_eq!(Some(&decoded.connection), connection.as_object());
+    assert_eq!(decoded.runtime.target.as_deref(), Some("dedicated-pool"));
+    assert_eq!((decoded.runtime.batch, decoded.runtime.timeout_ms), (Some(50), Some(2000)));
+    assert_eq!(decoded.dispatch.execution_pool.as_deref(), Some("sub"));
+    assert_eq!((decoded.dispatch.batch_dispatch, decoded.dispatch.batch_max), (true, 1000));
+    assert_eq!((decoded.dedup.enabled, decoded.dedup.window_secs), (Some(true), 60));
     assert_eq!(
-        (found.limits.max_in_flight, found.limits.max_dispatch_per_sec),
+        (decoded.limits.max_in_flight, decoded.limits.max_dispatch_per_sec),
         (Some(5), Some(0.5))
     );
-    assert!(!found.headers.normalize);
-    assert_eq!(found.headers.directives[0].map["high"], "fast");
-    assert_eq!(found.headers.directives[1].allowed, ["p/q"]);
-    assert_eq!(found.headers.propagate, Propagate::None);
-    assert_eq!(found.headers.baggage_allowlist, ["user"]);
-    assert_eq!(found.headers.passthrough, Passthrough::Data);
-    assert_eq!(found.headers.written.expect("as written")["normalize"], false);
-    let spool = found.spool.expect("a spool");
+    assert!(!decoded.headers.normalize);
+    assert_eq!(decoded.headers.directives[0].map["high"], "fast");
+    assert_eq!(decoded.headers.directives[1].allowed, ["p/q"]);
+    assert_eq!(decoded.headers.propagate, Propagate::None);
+    assert_eq!(decoded.headers.baggage_allowlist, ["user"]);
+    assert_eq!(decoded.headers.passthrough, Passthrough::Data);
+    assert_eq!(decoded.headers.written.expect("as written")["normalize"], false);
+    let spool = decoded.spool.expect("a spool");
     assert_eq!((spool.mode, spool.backend), (SpoolMode::Hybrid, Some(SpoolBackend::S3)));
     assert_eq!((spool.bucket.as_deref(), spool.ordering), (Some("spool"), Ordering::PerKey));
     assert_eq!(spool.ordering_key.as_deref(), Some("order_id"));
@@ -120,8 +120,8 @@ fn every_field_is_read() {
 
 #[test]
 fn a_push_subscription_names_its_verification() {
-    let found = subscription(&push("{type: hmac_sha256, header: X-Sig, secret: alias}"));
-    let ingress = found.ingress.expect("an ingress");
+    let decoded = subscription(&push("{type: hmac_sha256, header: X-Sig, secret: alias}"));
+    let ingress = decoded.ingress.expect("an ingress");
     assert_eq!((ingress.gateway_path.as_str(), ingress.listener()), ("/in/orders", "orders"));
     assert_eq!(ingress.verify.kind, VerifyKind::HmacSha256);
     assert_eq!(ingress.verify.header.as_deref(), Some("X-Sig"));
@@ -197,7 +197,7 @@ fn a_gateway_path_is_absolute_and_names_a_listener() {
 }
 
 #[test]
-fn all_missing_keys_of_a_subscription_are_named_at_once() {
+fn all_missing_keys_of_a_subscription_are_reported_at_once() {
     assert_snapshot!(report("kind: Subscription\n"), @r"
     error[E003] at 1:1: the subscription has no 'metadata'
       help: add 'metadata: {name: orders, path: subscriptions/orders}'
@@ -241,7 +241,7 @@ fn all_missing_keys_of_a_subscription_are_named_at_once() {
 }
 
 #[test]
-fn words_and_numbers_are_those_that_are_possible() {
+fn invalid_enum_values_and_numbers_are_rejected() {
     assert_snapshot!(report_spec("
   source: rabbit
   mode: pul
@@ -332,7 +332,7 @@ fn passthrough_is_data_or_none() {
 }
 
 #[test]
-fn a_spool_has_a_place_unless_it_is_off() {
+fn a_spool_requires_a_location_unless_it_is_off() {
     let with = |spool: &str| report_spec(&format!("{PULL}  spool: {spool}\n"));
     assert_eq!(with("{mode: off}"), "");
     assert_eq!(with("{mode: 'off', backend: s3}"), "");
@@ -393,7 +393,7 @@ fn keys_without_effect_cause_warnings() {
 }
 
 #[test]
-fn a_document_is_known_by_its_kind_whatever_the_case() {
+fn the_kind_of_a_subscription_is_case_insensitive() {
     assert!(is_subscription("kind: subscription"));
     assert!(is_subscription(&format!("{HEAD}{PULL}")));
     for text in ["kind: Playbook", "", "a: [1", "kind: [Subscription]", "[]"] {
@@ -402,7 +402,7 @@ fn a_document_is_known_by_its_kind_whatever_the_case() {
 }
 
 #[test]
-fn a_spec_is_data_whatever_is_wrong_with_it() {
+fn an_invalid_spec_is_returned_as_data() {
     assert_eq!(subscription_spec("spec: {mode: 7}"), Some(json!({"mode": 7})));
     for text in ["spec:", "a: [1", "", "[]", "spec: {a: .nan}"] {
         assert_eq!(subscription_spec(text), None, "{text}");
@@ -410,7 +410,7 @@ fn a_spec_is_data_whatever_is_wrong_with_it() {
 }
 
 #[test]
-fn a_signature_may_have_a_time_and_a_form_of_its_own() {
+fn a_signature_can_have_a_timestamp_and_a_custom_format() {
     let verify = "{type: hmac_sha256, header: X-Sig, secret: hook, prefix: v0=, timestamp_header: X-Time, \
                   tolerance_secs: 60, signed: 'v0:{timestamp}:{body}'}";
     let text = push(verify).replace("verify:", "max_bytes: 1000, verify:");
@@ -426,7 +426,7 @@ fn a_signature_may_have_a_time_and_a_form_of_its_own() {
 }
 
 #[test]
-fn an_invalid_duration_or_issuer_is_named() {
+fn an_invalid_duration_or_issuer_is_reported() {
     assert_snapshot!(report_spec(&push("{type: hmac_sha256, header: X, secret: s, timestamp_header: 7, tolerance_secs: 90000, signed: '{body}', issuer: 'https://id'}")), @r"
     error[E009] at 8:107, spec.ingress.verify.timestamp_header: expected text, found a number
       help: put it in quotes
@@ -463,7 +463,7 @@ fn an_invalid_duration_or_issuer_is_named() {
 }
 
 #[test]
-fn a_built_in_source_names_its_required_keys() {
+fn missing_keys_of_a_built_in_source_are_reported() {
     let of = |keys: &str| report_spec(&format!("  dispatch: {{playbook: a/b}}\n{keys}"));
     assert_snapshot!(of("  source: postgres\n  mode: pull\n"), @r"
     error[E080] at 5:3, spec: the postgres source has no 'url'
@@ -529,15 +529,15 @@ fn a_built_in_source_names_its_required_keys() {
 
 #[test]
 fn settings_of_a_source_are_stored_by_name() {
-    let found = subscription(
+    let decoded = subscription(
         "  source: mqtt\n  mode: pull\n  dispatch: {playbook: a/b}\n  url: mqtt://h\n  topic: [a, b/#]\n  \
          qos: 1\n  client_id: c\n  version: 5\n",
     );
     let connection = json!({
         "url": "mqtt://h", "topic": ["a", "b/#"], "qos": 1, "client_id": "c", "version": 5,
     });
-    assert_eq!((found.source, Some(&found.connection)), (Source::Mqtt, connection.as_object()));
-    let found = subscription(
+    assert_eq!((decoded.source, Some(&decoded.connection)), (Source::Mqtt, connection.as_object()));
+    let decoded = subscription(
         "  source: postgres\n  mode: pull\n  dispatch: {playbook: a/b}\n  auth: db\n  table: outbox\n  \
          ack: update\n  done: done_at\n  claim: held\n  claim_secs: 60\n  poll_ms: 200\n",
     );
@@ -545,5 +545,5 @@ fn settings_of_a_source_are_stored_by_name() {
         "table": "outbox", "ack": "update", "done": "done_at", "claim": "held", "claim_secs": 60,
         "poll_ms": 200,
     });
-    assert_eq!(Some(&found.connection), connection.as_object());
+    assert_eq!(Some(&decoded.connection), connection.as_object());
 }

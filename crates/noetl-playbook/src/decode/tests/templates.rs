@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::{report, report_steps};
 
 #[test]
-fn a_broken_template_is_reported_where_it_breaks() {
+fn an_invalid_template_is_reported_at_its_position() {
     assert_snapshot!(report_steps("
   - step: start
     tool:
@@ -50,7 +50,7 @@ fn a_broken_template_is_reported_where_it_breaks() {
 }
 
 #[test]
-fn a_broken_template_in_the_workload_is_reported() {
+fn an_invalid_template_in_the_workload_is_reported() {
     assert_snapshot!(report("\
 apiVersion: noetl.io/v2
 kind: Playbook

@@ -1,4 +1,4 @@
-//! What the language has and this version does not run.
+//! Tests of language features that this version doesn't run.
 
 use insta::assert_snapshot;
 

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::{report, report_steps};
 
 #[test]
-fn unknown_keys_are_mentioned_except_in_tools() {
+fn unknown_keys_cause_warnings_except_in_tools() {
     assert_snapshot!(report_steps("
   - step: start
     descr: x
@@ -29,7 +29,7 @@ fn unknown_keys_are_mentioned_except_in_tools() {
 }
 
 #[test]
-fn steps_that_nothing_leads_to_are_mentioned() {
+fn unreachable_steps_cause_warnings() {
     assert_snapshot!(report_steps("
   - step: start
     tool: {kind: noop}
@@ -51,7 +51,7 @@ fn steps_that_nothing_leads_to_are_mentioned() {
 }
 
 #[test]
-fn a_step_called_end_that_no_arc_leads_to_is_not_unreachable() {
+fn an_implicit_end_step_is_not_unreachable() {
     assert_snapshot!(report_steps("
   - step: start
     tool: {kind: noop}
@@ -64,7 +64,7 @@ fn a_step_called_end_that_no_arc_leads_to_is_not_unreachable() {
 }
 
 #[test]
-fn guards_that_combine_text_are_mentioned() {
+fn conditions_with_text_around_templates_cause_warnings() {
     assert_snapshot!(report_steps("
   - step: start
     tool: {kind: noop}
@@ -104,7 +104,7 @@ fn guards_that_combine_text_are_mentioned() {
 }
 
 #[test]
-fn routers_that_may_match_nothing_are_mentioned() {
+fn routers_that_can_match_no_arc_cause_warnings() {
     assert_snapshot!(report_steps("
   - step: start
     tool: {kind: noop}
@@ -130,7 +130,7 @@ fn routers_that_may_match_nothing_are_mentioned() {
 }
 
 #[test]
-fn arcs_that_are_never_reached_are_mentioned() {
+fn unreachable_arcs_cause_warnings() {
     assert_snapshot!(report_steps("
   - step: start
     tool: {kind: noop}
@@ -155,7 +155,7 @@ fn arcs_that_are_never_reached_are_mentioned() {
 }
 
 #[test]
-fn names_that_hide_others_are_mentioned() {
+fn names_that_shadow_others_cause_warnings() {
     assert_snapshot!(report("\
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -173,7 +173,7 @@ workflow:
 }
 
 #[test]
-fn arguments_of_a_step_without_a_tool_are_mentioned() {
+fn arguments_of_a_step_without_a_tool_cause_warnings() {
     assert_snapshot!(report_steps("
   - step: start
     input: {a: 1}
@@ -187,7 +187,7 @@ fn arguments_of_a_step_without_a_tool_are_mentioned() {
 }
 
 #[test]
-fn a_document_with_a_mistake_per_step_lists_the_first_ones_and_counts_the_rest() {
+fn diagnostics_beyond_the_limit_are_only_counted() {
     let steps: String =
         (0..600).map(|n| format!("  - {{step: s{n}, tool: {{kind: nop}}}}\n")).collect();
     let report = report_steps(&steps);
@@ -199,7 +199,7 @@ fn a_document_with_a_mistake_per_step_lists_the_first_ones_and_counts_the_rest()
 }
 
 #[test]
-fn names_that_nothing_defines_are_mentioned() {
+fn undefined_names_cause_warnings() {
     assert_snapshot!(report("\
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -234,7 +234,7 @@ workflow:
 }
 
 #[test]
-fn a_branch_that_leads_back_into_its_split_is_mentioned() {
+fn a_branch_that_returns_to_its_split_causes_a_warning() {
     let split = |join: &str| {
         report_steps(&format!(
             "
@@ -258,7 +258,7 @@ fn a_branch_that_leads_back_into_its_split_is_mentioned() {
 }
 
 #[test]
-fn steps_and_items_that_no_template_can_name_are_mentioned() {
+fn names_of_steps_and_items_that_templates_cannot_use_cause_warnings() {
     assert_snapshot!(report_steps("
   - step: start
     tool: {kind: noop}

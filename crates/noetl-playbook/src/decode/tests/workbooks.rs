@@ -18,7 +18,7 @@ fn playbook(workbook: &str, steps: &str) -> Playbook {
 }
 
 #[test]
-fn a_reference_runs_the_task_with_its_own_settings_over_it() {
+fn settings_of_a_reference_override_those_of_the_task() {
     let playbook = playbook(
         "  - name: score
     tool: {kind: python, input: {base: 10, bonus: 0, from: task}, code: 'result = base', timeout: 5, spec: {policy: {rules: [{when: ctx.x, then: {do: fail}}]}}}
@@ -50,15 +50,15 @@ fn a_reference_runs_the_task_with_its_own_settings_over_it() {
 }
 
 #[test]
-fn older_forms_of_a_workbook_are_read() {
+fn older_forms_of_a_workbook_are_decoded() {
     let older = [
         "  tasks: {score: {tool: {kind: noop}}}\n",
         "  score: {tool: {kind: noop}}\n",
         "  - {name: score, kind: noop}\n",
     ];
     let steps = "  - {step: a, tool: {kind: workbook, task: score}}\n";
-    let found: String = older.iter().map(|older| report(&with(older, steps))).collect();
-    assert_snapshot!(found, @r"
+    let diagnostics: String = older.iter().map(|older| report(&with(older, steps))).collect();
+    assert_snapshot!(diagnostics, @r"
     warning[W101] at 2:3, workbook: the workbook is a mapping
       help: write a list: 'workbook: [{name: score, tool: {kind: …}}]'
     warning[W101] at 7:38, workflow[0].tool.task: 'task' is the older name of a workbook reference
@@ -75,7 +75,7 @@ fn older_forms_of_a_workbook_are_read() {
 }
 
 #[test]
-fn mistakes_in_workbooks_are_named() {
+fn mistakes_in_workbooks_are_reported() {
     assert_snapshot!(report(&with("  - {tool: {kind: noop}}
   - {name: 5, tool: {kind: noop}}
   - {name: empty}
@@ -136,26 +136,32 @@ fn mistakes_in_workbooks_are_named() {
 }
 
 #[test]
-fn a_long_chain_of_references_is_refused() {
+fn a_long_chain_of_references_is_rejected() {
     let mut workbook = String::new();
     for n in 0..5000 {
         let _ =
             writeln!(workbook, "  - {{name: t{n}, tool: {{kind: workbook, name: t{}}}}}", n + 1);
     }
     workbook.push_str("  - {name: t5000, tool: {kind: noop}}\n");
-    let found = report(&with(&workbook, "  - {step: a, tool: {kind: workbook, name: t0}}\n"));
-    assert!(found.contains("error[E014]"), "{found}");
-    assert!(found.contains("more than 16 workbook tasks refer to each other in a row"), "{found}");
+    let diagnostics = report(&with(&workbook, "  - {step: a, tool: {kind: workbook, name: t0}}\n"));
+    assert!(diagnostics.contains("error[E014]"), "{diagnostics}");
+    assert!(
+        diagnostics.contains("more than 16 workbook tasks refer to each other in a row"),
+        "{diagnostics}"
+    );
 }
 
 #[test]
-fn references_cannot_unfold_without_bound() {
+fn expansion_of_references_is_bounded() {
     let workbook =
         format!("  - {{name: big, tool: {{kind: noop, result: {}}}}}\n", "x".repeat(300_000));
     let steps: String = (0..100)
         .map(|n| format!("  - {{step: s{n}, tool: {{kind: workbook, name: big}}}}\n"))
         .collect();
-    let found = report(&with(&workbook, &steps));
-    assert_eq!(found.matches("error[").count(), 1, "{found}");
-    assert!(found.contains("error[E007]") && found.contains("unfold to more than"), "{found}");
+    let diagnostics = report(&with(&workbook, &steps));
+    assert_eq!(diagnostics.matches("error[").count(), 1, "{diagnostics}");
+    assert!(
+        diagnostics.contains("error[E007]") && diagnostics.contains("unfold to more than"),
+        "{diagnostics}"
+    );
 }

@@ -28,7 +28,7 @@ const TOOLS: &[&str] = &[
     "    tool:\n    - kind: noop\n      name: x\n      policy:\n          - do: continue\n            when: |-\n              output.ok\n    - {name: y, kind: noop, policy: {rules: [{when: yes, do: jump, to: x}]}}\n",
 ];
 
-/// Ways to write where it goes on.
+/// Forms of `next`.
 const NEXTS: &[&str] = &[
     "",
     "    next: a   # there\n",
@@ -63,7 +63,7 @@ fn step(name: &'static str) -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn older_shapes_mean_the_same_afterwards(start in step("start"), a in step("a"), b in step("b"), dos in any::<bool>()) {
+    fn fixed_documents_have_the_same_meaning(start in step("start"), a in step("a"), b in step("b"), dos in any::<bool>()) {
         let head = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: test}\nworkflow:\n";
         let text = format!("{head}{start}{a}{b}");
         let text = if dos { text.replace('\n', "\r\n") } else { text };
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_is_answered(text in "\\PC*") {
+    fn arbitrary_text_is_unchanged(text in "\\PC*") {
         prop_assert_eq!(fix(&text).text, text);
     }
 }

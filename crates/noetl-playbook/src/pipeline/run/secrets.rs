@@ -46,8 +46,8 @@ impl PipelineRun {
 
     /// Provides a requested keychain entry. On an error, the task that needs it fails, and its
     /// rules decide.
-    pub fn secret(&mut self, name: Arc<str>, found: Result<Data, Failure>) {
-        match found {
+    pub fn secret(&mut self, name: Arc<str>, entry: Result<Data, Failure>) {
+        match entry {
             Ok(fields) => {
                 let keychain = self.scope.keychain.get_or_insert_default();
                 Arc::make_mut(keychain).insert(name, fields);

@@ -52,7 +52,7 @@ fn digest(place: &ValueRef) -> String {
 }
 
 #[test]
-fn a_value_is_asked_for_when_a_template_touches_it_and_not_before() {
+fn a_value_is_requested_only_when_a_template_reads_it() {
     let scope = carried(vec![
         blob(ScopePart::Steps, "big", "d1", json!({"n": 7})),
         blob(ScopePart::Ctx, "list", "d2", json!(null)),

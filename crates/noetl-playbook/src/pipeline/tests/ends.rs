@@ -1,4 +1,4 @@
-//! What a pipeline comes to.
+//! Tests of the outcome of a pipeline.
 
 use super::*;
 use crate::pipeline::{failed_value, loop_result, select};
@@ -17,7 +17,7 @@ fn the_result_of_one_task_is_its_data() {
 }
 
 #[test]
-fn results_of_several_are_spread_the_later_over_the_earlier() {
+fn results_of_several_tasks_are_merged_and_later_ones_win() {
     let answers =
         vec![Ok(json!({"x": 1, "y": 1, "c": "own"})), Ok(json!([1])), Ok(json!({"y": 3}))];
     let (_, end) = transcript(plain(&["a", "b", "c"]), Scope::default(), answers);
@@ -26,7 +26,7 @@ fn results_of_several_are_spread_the_later_over_the_earlier() {
 }
 
 #[test]
-fn a_task_that_ran_again_is_the_latest() {
+fn the_result_has_the_data_of_the_last_task_run() {
     let tasks = json!([
         {"name": "a", "kind": "x"},
         {"name": "b", "kind": "x", "rules": [{"when": "output.data.back", "do": "jump", "to": "a"},
@@ -51,7 +51,7 @@ fn a_task_that_ran_again_is_the_latest() {
 }
 
 #[test]
-fn selected_fields_stand_beside_the_results_own() {
+fn selected_fields_are_added_to_the_fields_of_the_result() {
     let tasks = json!([{"name": "a", "kind": "x",
         "select": [{"name": "total", "path": ["meta", "total"]},
                    {"name": "last", "path": ["rows", "-1", "id"]},
@@ -76,7 +76,7 @@ fn a_selection_skips_values_beyond_its_limit() {
 }
 
 #[test]
-fn a_failure_is_seen_by_others_as_the_engine_shows_a_failed_step() {
+fn a_failed_task_has_the_same_form_as_a_failed_step() {
     let failure =
         Failure::new(FailureKind::NotFound, "no").with_details(json!({"status_code": 404}));
     let error =
@@ -86,7 +86,7 @@ fn a_failure_is_seen_by_others_as_the_engine_shows_a_failed_step() {
 }
 
 #[test]
-fn the_end_is_returned_once_and_late_results_change_nothing() {
+fn the_outcome_is_returned_once_and_late_results_are_ignored() {
     let mut run = PipelineRun::new(pipeline(plain(&["a"])), Scope::default());
     run.answered(Ok(json!("early")), 0);
     assert!(matches!(run.turn(), PipelineRequest::Call(_)));
@@ -108,7 +108,7 @@ fn a_failure_names_its_task_where_there_are_several() {
 }
 
 #[test]
-fn a_loops_result_is_in_the_order_of_its_items() {
+fn the_results_of_a_loop_are_in_item_order() {
     let bad = Failure::new(FailureKind::Auth, "no");
     let items = vec![Some(Ok(json!({"n": 1}))), Some(Err(bad)), None, Some(Ok(json!(null)))];
     let error = json!({"kind": "auth", "message": "no", "retryable": false});

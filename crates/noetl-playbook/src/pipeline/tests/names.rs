@@ -1,4 +1,4 @@
-//! What tasks set and what their templates see.
+//! Tests of assignments by tasks and of the names in their templates.
 
 use std::collections::BTreeSet;
 
@@ -39,8 +39,8 @@ fn assignments_of_one_block_do_not_see_each_other() {
         {"name": "b", "kind": "x", "input": {"x": "{{ ctx.x }}", "y": "{{ y }}"}},
     ]);
     let scope = Scope { ctx: names(json!({"x": 1, "y": 2})), ..Scope::default() };
-    let (said, _) = transcript(tasks, scope, vec![Ok(json!(0)), Ok(json!(0))]);
-    assert_eq!(said[1], r#"b#1 {"x":2,"y":1}"#);
+    let (lines, _) = transcript(tasks, scope, vec![Ok(json!(0)), Ok(json!(0))]);
+    assert_eq!(lines[1], r#"b#1 {"x":2,"y":1}"#);
 }
 
 #[test]
@@ -65,21 +65,24 @@ fn writes_are_nested_and_reported_in_an_order_that_reproduces_the_values() {
         {"name": "d", "kind": "x", "input": {"m": "{{ ctx.m }}"}},
     ]);
     let answers = (0..4).map(|_| Ok(json!(0))).collect();
-    let (said, end) = transcript(tasks, Scope::default(), answers);
-    assert_eq!(said[1..], [r#"b#1 {"m":{"n":"1"}}"#, r#"c#1 {"m":"2"}"#, r#"d#1 {"m":{"k":"3"}}"#]);
+    let (lines, end) = transcript(tasks, Scope::default(), answers);
+    assert_eq!(
+        lines[1..],
+        [r#"b#1 {"m":{"n":"1"}}"#, r#"c#1 {"m":"2"}"#, r#"d#1 {"m":{"k":"3"}}"#]
+    );
     let written: Vec<_> = end.ctx.iter().map(|(key, value)| format!("{key}={value}")).collect();
     assert_eq!(written, [r#"other="x""#, r#"m="2""#, r#"m.k="3""#]);
 }
 
 #[test]
-fn names_of_the_step_and_the_iteration_last_as_long_as_the_pipeline() {
+fn step_and_iter_variables_last_as_long_as_the_pipeline() {
     let tasks = json!([
         {"name": "a", "kind": "x",
          "set": [assign("step", &["s"], "{{ output }}"), assign("iter", &["i"], "{{ output }}")]},
         {"name": "b", "kind": "x", "input": {"s": "{{ step.s }}", "i": "{{ iter.i }}", "c": "{{ ctx }}"}},
     ]);
-    let (said, end) = transcript(tasks, Scope::default(), vec![Ok(json!(1)), Ok(json!(2))]);
-    assert_eq!(said[1], r#"b#1 {"s":1,"i":1,"c":{}}"#);
+    let (lines, end) = transcript(tasks, Scope::default(), vec![Ok(json!(1)), Ok(json!(2))]);
+    assert_eq!(lines[1], r#"b#1 {"s":1,"i":1,"c":{}}"#);
     assert_eq!(
         [Value::Object(end.step), Value::Object(end.iter)],
         [json!({"s": 1}), json!({"i": 1})]
@@ -100,7 +103,7 @@ fn values_set_before_a_failure_are_reported() {
 }
 
 #[test]
-fn python_is_given_the_item_unless_the_author_gave_it() {
+fn python_gets_the_item_unless_the_author_sets_the_input() {
     let item = Iteration {
         name: "user".into(),
         item: from_json_owned(json!({"id": 1})).into(),
@@ -115,13 +118,13 @@ fn python_is_given_the_item_unless_the_author_gave_it() {
     ]);
     let scope = Scope { iteration: Some(item), ..Scope::default() };
     let answers = (0..3).map(|_| Ok(json!(0))).collect();
-    let (said, _) = transcript(tasks, scope, answers);
+    let (lines, _) = transcript(tasks, scope, answers);
     let expected = [
         r#"a#1 {"user":{"id":1},"_index":2,"_total":4}"#,
         r#"b#1 {"user":1,"p":1,"_index":2,"_total":4}"#,
         "c#1",
     ];
-    assert_eq!(said, expected);
+    assert_eq!(lines, expected);
 }
 
 #[test]
@@ -158,18 +161,18 @@ fn a_template_that_cannot_be_rendered_names_task_key_and_expression() {
 }
 
 #[test]
-fn an_input_that_is_no_map_is_refused() {
+fn an_input_other_than_a_map_is_rejected() {
     let tasks = json!([{"name": "a", "kind": "x", "input": "{{ workload.given }}"}]);
-    let (said, _) =
+    let (lines, _) =
         transcript(tasks.clone(), scope(json!({"given": {"k": 1}})), vec![Ok(json!(1))]);
-    assert_eq!(said, [r#"a#1 {"k":1}"#]);
+    assert_eq!(lines, [r#"a#1 {"k":1}"#]);
     let (_, end) = transcript(tasks, scope(json!({"given": [1]})), Vec::new());
     let failure = failure(end);
     assert_eq!(failure.message, "task 'a', input: it is a map of named values, and this is a list");
 }
 
 #[test]
-fn the_state_slice_of_a_command_has_the_names_in_its_templates() {
+fn the_state_slice_of_a_command_contains_the_names_in_its_templates() {
     let carried = CommandScope {
         workload: json!({"w": 1}).as_object().unwrap().clone(),
         ctx: json!({"c": 2}).as_object().unwrap().clone(),
@@ -198,9 +201,9 @@ fn the_state_slice_of_a_command_has_the_names_in_its_templates() {
                step.v, before.first.s, before.results.first.s] }}";
     let who = "{{ [execution_id, catalog_id, path, version, parent_execution_id] }}";
     let tasks = json!([{"name": "a", "kind": "x", "input": {"all": all, "who": who}}]);
-    let (said, _) = transcript(tasks, scope_of(ExecutionId::new(1), carried), vec![Ok(json!(1))]);
+    let (lines, _) = transcript(tasks, scope_of(ExecutionId::new(1), carried), vec![Ok(json!(1))]);
     let expected = r#"a#1 {"all":[1,2,3,4,5,6,7,"eu",8,3,3],"who":["1","8","a/b",9,"10"]}"#;
-    assert_eq!(said, [expected]);
+    assert_eq!(lines, [expected]);
 }
 
 fn mentioned(tasks: Value) -> BTreeSet<String> {

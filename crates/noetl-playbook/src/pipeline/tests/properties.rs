@@ -88,14 +88,14 @@ fn answer() -> impl Strategy<Value = Result<Value, Failure>> {
     ]
 }
 
-/// Every turn of a run as text; the answers are used in turn.
+/// Returns every request of a run as text. Results are used in order.
 fn turns(tasks: &Value, answers: &[Result<Value, Failure>], limit: u64) -> Vec<String> {
     let scope = Scope { entropy: Entropy::new(7), ..scope(json!({"w": 1})) };
     let mut run = PipelineRun::new(pipeline(tasks.clone()), scope).with_limit(limit);
-    let (mut calls, mut said) = (0, Vec::new());
+    let (mut calls, mut requests) = (0, Vec::new());
     loop {
         let turn = run.turn();
-        said.push(format!("{turn:?}"));
+        requests.push(format!("{turn:?}"));
         match turn {
             PipelineRequest::Call(call) => {
                 assert!(call.attempt >= 1);
@@ -106,14 +106,14 @@ fn turns(tasks: &Value, answers: &[Result<Value, Failure>], limit: u64) -> Vec<S
             PipelineRequest::Pause { seconds } => assert!(seconds > 0.0 && seconds.is_finite()),
             PipelineRequest::Need(places) => panic!("{places:?}"),
             PipelineRequest::Secrets(names) => panic!("{names:?}"),
-            PipelineRequest::Done(_) => return said,
+            PipelineRequest::Done(_) => return requests,
         }
     }
 }
 
 proptest! {
     #[test]
-    fn a_run_ends_within_its_limit_and_the_same_answers_give_the_same_turns(
+    fn a_run_ends_within_its_limit_and_is_deterministic(
         tasks in tasks(),
         answers in proptest::collection::vec(answer(), 1..8),
         limit in 1_u64..40,

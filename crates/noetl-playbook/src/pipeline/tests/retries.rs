@@ -1,10 +1,10 @@
-//! Trying again.
+//! Tests of retries.
 
 use noetl_template::Entropy;
 
 use super::*;
 
-/// One task that is tried again after every failure.
+/// Returns a task that is retried after every failure.
 fn task(retry: Value) -> Value {
     let mut rule = json!({"when": "output.status == 'error'", "do": "retry"});
     rule.as_object_mut().unwrap().extend(retry.as_object().unwrap().clone());
@@ -17,27 +17,27 @@ fn failing(times: usize) -> Vec<Result<Value, Failure>> {
 
 #[track_caller]
 fn pauses(retry: Value, times: usize, expected: &[&str]) {
-    let (said, end) = transcript(task(retry), Scope::default(), failing(times));
-    let pauses: Vec<_> = said.iter().filter(|line| line.starts_with("pause")).collect();
+    let (lines, end) = transcript(task(retry), Scope::default(), failing(times));
+    let pauses: Vec<_> = lines.iter().filter(|line| line.starts_with("pause")).collect();
     assert_eq!(pauses, expected);
     assert_eq!(failure(end).details.unwrap()["attempts"], json!(times));
 }
 
 #[test]
-fn a_second_run_may_go_well() {
+fn a_second_attempt_can_succeed() {
     let answers = vec![refused(FailureKind::Connection), Ok(json!({"n": 1}))];
-    let (said, end) = transcript(task(json!({})), Scope::default(), answers);
-    assert_eq!(said, ["a#1", "pause 1", "a#2"]);
+    let (lines, end) = transcript(task(json!({})), Scope::default(), answers);
+    assert_eq!(lines, ["a#1", "pause 1", "a#2"]);
     assert_eq!(end.outcome, Ok(json!({"n": 1})));
 }
 
 #[test]
-fn three_runs_a_second_apart_are_the_default() {
+fn the_default_is_three_attempts_one_second_apart() {
     pauses(json!({}), 3, &["pause 1", "pause 1"]);
 }
 
 #[test]
-fn attempts_count_all_runs() {
+fn attempts_include_the_first_run() {
     pauses(json!({"attempts": 1}), 1, &[]);
     pauses(json!({"attempts": 2, "delay": 0.5}), 2, &["pause 0.5"]);
     pauses(json!({"attempts": "{{ 1 + 1 }}", "delay": "{{ '0.25' }}"}), 2, &["pause 0.25"]);
@@ -45,7 +45,7 @@ fn attempts_count_all_runs() {
 }
 
 #[test]
-fn delays_grow_by_their_rule_up_to_the_maximum() {
+fn delays_grow_by_their_backoff_up_to_the_maximum() {
     let all = json!({"attempts": 5, "delay": 2});
     let with = |more: Value| {
         let mut all = all.clone();
@@ -63,7 +63,7 @@ fn delays_grow_by_their_rule_up_to_the_maximum() {
 }
 
 #[test]
-fn retry_after_of_a_service_is_the_minimum_delay() {
+fn retry_after_of_a_response_is_the_minimum_delay() {
     let asked = |seconds: Value| {
         let failure = Failure::new(FailureKind::RateLimit, "slow down");
         Err(failure.with_details(json!({ "retry_after": seconds })))
@@ -77,13 +77,13 @@ fn retry_after_of_a_service_is_the_minimum_delay() {
         Ok(json!(1)),
     ];
     let retry = json!({"attempts": 9, "delay": 1, "max_delay": 2});
-    let (said, _) = transcript(task(retry), Scope::default(), answers);
-    let pauses: Vec<_> = said.iter().filter(|line| line.starts_with("pause")).collect();
+    let (lines, _) = transcript(task(retry), Scope::default(), answers);
+    let pauses: Vec<_> = lines.iter().filter(|line| line.starts_with("pause")).collect();
     assert_eq!(pauses, ["pause 7", "pause 9", "pause 1", "pause 1", "pause 1"]);
 }
 
 #[test]
-fn no_growth_and_no_far_side_makes_a_pause_endless() {
+fn delays_are_bounded_for_any_backoff_and_retry_after() {
     let tasks = task(json!({"attempts": 3000, "delay": 1, "backoff": "exponential"}));
     let mut run = PipelineRun::new(pipeline(tasks), Scope::default());
     let huge = || {
@@ -100,12 +100,12 @@ fn no_growth_and_no_far_side_makes_a_pause_endless() {
 }
 
 #[test]
-fn chance_takes_from_a_pause_and_comes_from_the_scope() {
+fn jitter_shortens_a_delay_and_comes_from_the_scope() {
     let drawn = |seed| {
         let scope = Scope { entropy: Entropy::new(seed), ..Scope::default() };
         let retry = json!({"attempts": 20, "delay": 10, "jitter": 0.5});
-        let (said, _) = transcript(task(retry), scope, failing(20));
-        let seconds = said.iter().filter_map(|line| line.strip_prefix("pause "));
+        let (lines, _) = transcript(task(retry), scope, failing(20));
+        let seconds = lines.iter().filter_map(|line| line.strip_prefix("pause "));
         seconds.map(|text| text.parse().unwrap()).collect::<Vec<f64>>()
     };
     let pauses = drawn(1);
@@ -116,13 +116,13 @@ fn chance_takes_from_a_pause_and_comes_from_the_scope() {
 }
 
 #[test]
-fn polling_a_success_runs_out_too() {
+fn retries_of_a_success_are_limited() {
     let rule = json!({"when": "not output.data.ready", "do": "retry", "attempts": 2, "delay": 0});
     let tasks = json!([{"name": "poll", "kind": "x", "rules": [rule]}]);
     let waits = || Ok(json!({"ready": false}));
-    let (said, end) = transcript(tasks.clone(), Scope::default(), vec![waits(), waits()]);
+    let (lines, end) = transcript(tasks.clone(), Scope::default(), vec![waits(), waits()]);
     let failure = failure(end);
-    assert_eq!(said, ["poll#1", "poll#2"]);
+    assert_eq!(lines, ["poll#1", "poll#2"]);
     assert_eq!(failure.kind.as_str(), "attempts_exhausted");
     assert_eq!(failure.details.unwrap()["attempts"], json!(2));
     let answers = vec![waits(), Ok(json!({"ready": true}))];
@@ -130,7 +130,7 @@ fn polling_a_success_runs_out_too() {
 }
 
 #[test]
-fn attempts_are_counted_from_one_each_time_a_task_is_entered() {
+fn attempts_restart_at_one_each_time_a_task_is_entered() {
     let tasks = json!([
         {"name": "pull", "kind": "x", "input": {"try": "{{ _attempt }}"},
          "rules": [{"when": "output.error", "do": "retry", "attempts": 2, "delay": 0}]},
@@ -139,13 +139,13 @@ fn attempts_are_counted_from_one_each_time_a_task_is_entered() {
     let flaky = || refused(FailureKind::Connection);
     let answers =
         vec![flaky(), Ok(json!(1)), Ok(json!(true)), flaky(), Ok(json!(1)), Ok(json!(false))];
-    let (said, _) = transcript(tasks, Scope::default(), answers);
+    let (lines, _) = transcript(tasks, Scope::default(), answers);
     let tries = [r#"pull#1 {"try":1}"#, r#"pull#2 {"try":2}"#];
-    assert_eq!(said, [tries[0], tries[1], "more#1", tries[0], tries[1], "more#1"]);
+    assert_eq!(lines, [tries[0], tries[1], "more#1", tries[0], tries[1], "more#1"]);
 }
 
 #[test]
-fn a_retry_that_cannot_be_read_names_its_place() {
+fn an_invalid_retry_setting_is_reported_with_its_path() {
     for (retry, place, reason) in [
         (json!({"attempts": 0}), "rule 1 attempts", "0 is not a whole number from 1"),
         (json!({"attempts": 1.5}), "rule 1 attempts", "1.5 is not a whole number from 1"),

@@ -5,7 +5,7 @@ use noetl_template::{KeychainNames, from_json_owned};
 
 use super::*;
 
-/// A scope whose keychain declares these.
+/// Returns a scope whose keychain declares these entries.
 fn declaring(names: &[&str]) -> Scope {
     let keychain = KeychainNames::new(names.iter().map(|name| Arc::from(*name)));
     Scope { keychain: Some(Arc::new(keychain)), ..scope(json!({"which": "b"})) }
@@ -18,20 +18,20 @@ fn run(
     secrets: &dyn Fn(&str) -> Result<Value, Failure>,
 ) -> (Vec<String>, PipelineEnd) {
     let mut run = PipelineRun::new(pipeline(tasks), scope);
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     loop {
         match run.turn() {
             PipelineRequest::Call(call) => {
-                said.push(format!("{}#{}", call.label, call.attempt));
+                lines.push(format!("{}#{}", call.label, call.attempt));
                 run.answered(Ok(Value::Object(call.input)), 1);
             }
             PipelineRequest::Secrets(names) => {
                 for name in names {
-                    said.push(format!("secret {name}"));
+                    lines.push(format!("secret {name}"));
                     run.secret(name.clone(), secrets(&name).map(from_json_owned));
                 }
             }
-            PipelineRequest::Done(end) => return (said, *end),
+            PipelineRequest::Done(end) => return (lines, *end),
             other => panic!("{other:?}"),
         }
     }
@@ -42,14 +42,14 @@ fn token(name: &str) -> Result<Value, Failure> {
 }
 
 #[test]
-fn an_entry_is_asked_for_when_a_task_touches_it_and_not_before() {
+fn a_keychain_entry_is_requested_only_when_a_task_reads_it() {
     let tasks = json!([
         {"name": "x", "kind": "noop", "input": {"v": "{{ 'no' if true else keychain.never.x }}"}},
         {"name": "y", "kind": "noop", "input": {"v": "{{ keychain.a.token }}", "n": "{{ keychain.a.n }}"}},
         {"name": "z", "kind": "noop", "input": {"v": "{{ keychain[workload.which].token ~ keychain.a.n }}"}},
     ]);
-    let (said, end) = run(tasks, declaring(&["a", "b", "never"]), &token);
-    assert_eq!(said, ["x#1", "secret a", "y#1", "secret b", "z#1"]);
+    let (lines, end) = run(tasks, declaring(&["a", "b", "never"]), &token);
+    assert_eq!(lines, ["x#1", "secret a", "y#1", "secret b", "z#1"]);
     let result = end.outcome.expect("it went well");
     assert_eq!(result["y"], json!({"v": "of a", "n": 1}));
     assert_eq!(result["z"], json!({"v": "of b1"}));
@@ -80,13 +80,13 @@ fn a_missing_keychain_entry_fails_the_task_and_its_rules_decide() {
         {"name": "x", "kind": "noop", "input": {"v": "{{ keychain.c.d }}"}, "rules": [rule]},
         {"name": "y", "kind": "noop", "input": {"why": "{{ x.error.kind }}"}},
     ]);
-    let (said, end) = run(tasks, declaring(&[]), &token);
-    assert_eq!(said, ["y#1"]);
+    let (lines, end) = run(tasks, declaring(&[]), &token);
+    assert_eq!(lines, ["y#1"]);
     assert_eq!(end.outcome.expect("accepted")["why"], "auth");
 }
 
 #[test]
-fn a_search_that_failed_is_the_tasks_failure_and_may_be_tried_again() {
+fn a_failed_keychain_lookup_fails_the_task_and_can_be_retried() {
     let tries = std::cell::Cell::new(0);
     let secrets = |_: &str| {
         tries.set(tries.get() + 1);
@@ -98,8 +98,8 @@ fn a_search_that_failed_is_the_tasks_failure_and_may_be_tried_again() {
     let rule = json!({"when": "output.error", "do": "retry", "attempts": 3, "delay": 0});
     let tasks = json!([{"name": "x", "kind": "noop", "input": {"v": "{{ keychain.a.token }}"},
                         "rules": [rule]}]);
-    let (said, end) = run(tasks, declaring(&["a"]), &secrets);
-    assert_eq!(said, ["secret a", "secret a", "x#2"]);
+    let (lines, end) = run(tasks, declaring(&["a"]), &secrets);
+    assert_eq!(lines, ["secret a", "secret a", "x#2"]);
     assert_eq!(end.outcome, Ok(json!({"v": "t"})));
     let never = |_: &str| Err(Failure::new(FailureKind::Auth, "no such thing"));
     let endless = json!([{"name": "x", "kind": "noop", "input": {"v": "{{ keychain.a.token }}"},
@@ -149,6 +149,6 @@ fn values_that_a_check_rejects_are_not_set_and_end_the_pipeline() {
 fn a_keychain_prints_no_secret() {
     let mut keychain = KeychainNames::new([Arc::from("a")]);
     keychain.insert("a".into(), from_json_owned(json!({"token": "hunter2-hunter2"})));
-    let said = format!("{:?}", Scope { keychain: Some(Arc::new(keychain)), ..Scope::default() });
-    assert!(said.contains("Keychain") && !said.contains("hunter2"), "{said}");
+    let debug = format!("{:?}", Scope { keychain: Some(Arc::new(keychain)), ..Scope::default() });
+    assert!(debug.contains("Keychain") && !debug.contains("hunter2"), "{debug}");
 }

@@ -32,7 +32,7 @@ fn unsupported_pipelines_are_rejected_with_a_reason() {
 }
 
 #[test]
-fn a_source_comes_back_as_it_was() {
+fn a_source_survives_a_round_trip() {
     let source = Arc::new(json!({"tasks": [{"name": "a", "kind": "x", "timeout_ms": 50}]}));
     let compiled = Pipeline::compile(source.clone()).unwrap();
     assert_eq!(compiled.source, source);

@@ -1,4 +1,4 @@
-//! What each action does.
+//! Tests of the actions of rules.
 
 use super::*;
 
@@ -15,9 +15,9 @@ fn tasks_run_in_order_and_see_earlier_results() {
          "config": {"code": "{{ raw }}"}, "raw": ["code"]},
     ]);
     let answers = vec![Ok(json!({"n": 4})), Ok(json!({"m": 5}))];
-    let (said, end) = transcript(tasks, scope(json!({"base": "b"})), answers);
+    let (lines, end) = transcript(tasks, scope(json!({"base": "b"})), answers);
     assert_eq!(
-        said,
+        lines,
         [r#"pull#1 {"url":"b/x"}"#, r#"shape#1 {"code":"{{ raw }}"} {"n":4,"p":4,"r":4}"#]
     );
     let merged = json!({"n": 4, "m": 5, "pull": {"n": 4}, "shape": {"m": 5}});
@@ -31,8 +31,8 @@ fn continue_accepts_an_error() {
         {"name": "b", "kind": "x", "input": {"ok": "{{ a.ok }}", "kind": "{{ a.error.kind }}"}},
     ]);
     let answers = vec![refused(FailureKind::NotFound), Ok(json!({"y": 1}))];
-    let (said, end) = transcript(tasks, Scope::default(), answers);
-    assert_eq!(said, ["a#1", r#"b#1 {"ok":false,"kind":"not_found"}"#]);
+    let (lines, end) = transcript(tasks, Scope::default(), answers);
+    assert_eq!(lines, ["a#1", r#"b#1 {"ok":false,"kind":"not_found"}"#]);
     let result = end.outcome.unwrap();
     assert_eq!(result["y"], json!(1));
     assert_eq!(result["a"]["error"]["kind"], json!("not_found"));
@@ -42,13 +42,13 @@ fn continue_accepts_an_error() {
 }
 
 #[test]
-fn break_ends_well_and_leaves_the_rest_out() {
+fn break_succeeds_and_skips_later_tasks() {
     let tasks = json!([
         {"name": "a", "kind": "x", "rules": [rule("output.data.n > 1", "break")]},
         {"name": "b", "kind": "x"},
     ]);
-    let (said, end) = transcript(tasks.clone(), Scope::default(), vec![Ok(json!({"n": 2}))]);
-    assert_eq!((said.len(), end.outcome), (1, Ok(json!({"n": 2}))));
+    let (lines, end) = transcript(tasks.clone(), Scope::default(), vec![Ok(json!({"n": 2}))]);
+    assert_eq!((lines.len(), end.outcome), (1, Ok(json!({"n": 2}))));
     let answers = vec![Ok(json!({"n": 1})), Ok(json!(null))];
     assert_eq!(transcript(tasks, Scope::default(), answers).0.len(), 2);
 }
@@ -65,9 +65,9 @@ fn break_on_an_error_succeeds_with_the_error_as_result() {
 fn fail_turns_a_result_into_a_failure_that_names_the_rule() {
     let rules = json!([rule("output.data.n == 0", "continue"), rule("true", "fail")]);
     let tasks = json!([{"name": "a", "kind": "x", "rules": rules}, {"name": "b", "kind": "x"}]);
-    let (said, end) = transcript(tasks.clone(), Scope::default(), vec![Ok(json!({"n": 1}))]);
+    let (lines, end) = transcript(tasks.clone(), Scope::default(), vec![Ok(json!({"n": 1}))]);
     let failure = failure(end);
-    assert_eq!(said.len(), 1);
+    assert_eq!(lines.len(), 1);
     assert_eq!(failure.kind.as_str(), "policy");
     assert!(failure.message.contains("task 'a': its rule 2"), "{failure}");
     let (_, end) = transcript(tasks, Scope::default(), vec![refused(FailureKind::Auth)]);
@@ -78,14 +78,15 @@ fn fail_turns_a_result_into_a_failure_that_names_the_rule() {
 fn an_error_without_a_matching_rule_fails_and_a_success_continues() {
     let rules = json!([rule("output.error.kind == 'timeout'", "continue")]);
     let tasks = json!([{"name": "a", "kind": "x", "rules": rules}, {"name": "b", "kind": "x"}]);
-    let (said, end) = transcript(tasks.clone(), Scope::default(), vec![refused(FailureKind::Auth)]);
-    assert_eq!((said.len(), failure(end).kind), (1, FailureKind::Auth));
-    let (said, _) = transcript(tasks, Scope::default(), vec![Ok(json!(1)), Ok(json!(2))]);
-    assert_eq!(said.len(), 2);
+    let (lines, end) =
+        transcript(tasks.clone(), Scope::default(), vec![refused(FailureKind::Auth)]);
+    assert_eq!((lines.len(), failure(end).kind), (1, FailureKind::Auth));
+    let (lines, _) = transcript(tasks, Scope::default(), vec![Ok(json!(1)), Ok(json!(2))]);
+    assert_eq!(lines.len(), 2);
 }
 
 #[test]
-fn the_first_rule_that_matches_decides() {
+fn the_first_matching_rule_applies() {
     let rules = json!([
         {"when": "{{ false }}", "do": "fail"},
         {"when": "output.ok", "do": "break", "set": [
@@ -99,7 +100,7 @@ fn the_first_rule_that_matches_decides() {
 }
 
 #[test]
-fn jumps_go_back_until_a_rule_lets_them_on() {
+fn jumps_repeat_until_a_rule_continues() {
     let more = json!({
         "when": "{{ output.data.next is not none }}", "do": "jump", "to": "pull",
         "set": [{"scope": "iter", "path": ["page"], "value": "{{ output.data.next }}"}],
@@ -119,16 +120,16 @@ fn jumps_go_back_until_a_rule_lets_them_on() {
         page(json!(null)),
         Ok(json!(0)),
     ];
-    let (said, end) = transcript(tasks, Scope::default(), answers);
-    let pulls: Vec<_> = said.iter().filter(|line| line.starts_with("pull")).collect();
+    let (lines, end) = transcript(tasks, Scope::default(), answers);
+    let pulls: Vec<_> = lines.iter().filter(|line| line.starts_with("pull")).collect();
     assert_eq!(pulls, [r#"pull#1 {"page":1}"#, r#"pull#1 {"page":2}"#, r#"pull#1 {"page":3}"#]);
-    assert_eq!(said.last().unwrap(), r#"last#1 {"page":3}"#);
+    assert_eq!(lines.last().unwrap(), r#"last#1 {"page":3}"#);
     assert_eq!(Value::Object(end.iter), json!({"page": 3}));
     assert!(end.ctx.is_empty());
 }
 
 #[test]
-fn a_jump_may_lead_past_tasks_and_to_the_one_before() {
+fn a_jump_can_skip_tasks_and_return_to_the_previous_one() {
     let tasks = json!([
         {"name": "a", "kind": "x", "rules": [{"when": "output.data", "do": "jump", "to": "c"}]},
         {"name": "b", "kind": "x"},
@@ -136,13 +137,13 @@ fn a_jump_may_lead_past_tasks_and_to_the_one_before() {
          "rules": [{"when": "output.data == 'again'", "do": "jump", "to": "@previous"}]},
     ]);
     let answers = vec![Ok(json!(true)), Ok(json!("again")), Ok(json!(1)), Ok(json!(2))];
-    let (said, end) = transcript(tasks, Scope::default(), answers);
-    assert_eq!(said, ["a#1", r#"c#1 {"b":false}"#, "b#1", r#"c#1 {"b":true}"#]);
+    let (lines, end) = transcript(tasks, Scope::default(), answers);
+    assert_eq!(lines, ["a#1", r#"c#1 {"b":false}"#, "b#1", r#"c#1 {"b":true}"#]);
     assert_eq!(end.outcome, Ok(json!({"a": true, "b": 1, "c": 2})));
 }
 
 #[test]
-fn a_jump_that_never_ends_is_ended() {
+fn endless_jumps_are_stopped() {
     let tasks = json!([{"name": "a", "kind": "x", "rules": [{"do": "jump", "to": "a"}]}]);
     let mut run = PipelineRun::new(pipeline(tasks), Scope::default()).with_limit(50);
     let mut calls = 0;

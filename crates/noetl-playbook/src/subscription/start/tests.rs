@@ -28,7 +28,7 @@ fn compiled(source: &str, more: &str) -> Subscription {
     checked.subscription.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
 }
 
-/// A pull subscription with these further keys of its `spec`.
+/// Returns a pull subscription with further keys of its `spec`.
 pub(in crate::subscription) fn subscription(more: &str) -> Subscription {
     compiled("  source: nats\n  mode: pull\n  stream: a\n", more)
 }
@@ -114,7 +114,7 @@ fn a_payload_has_the_message_its_origin_and_the_fields_of_its_body() {
 }
 
 #[test]
-fn a_body_that_is_no_object_is_under_body() {
+fn a_body_other_than_an_object_is_under_body() {
     for (body, data) in [
         (&b"[1,2]"[..], json!([1, 2])),
         (b"7", json!(7)),
@@ -134,12 +134,12 @@ fn a_body_that_is_no_object_is_under_body() {
 #[test]
 fn the_document_selects_the_part_at_the_top_level() {
     let text = "  dispatch: {playbook: p/a, payload_from: message.body}\n";
-    let found = payload(text, br#"{"order":7}"#);
-    assert_eq!((&found["body"], found.get("order")), (&json!(r#"{"order":7}"#), None));
+    let workload = payload(text, br#"{"order":7}"#);
+    assert_eq!((&workload["body"], workload.get("order")), (&json!(r#"{"order":7}"#), None));
     let attributes = "  dispatch: {playbook: p/a, payload_from: message.attributes}\n";
-    let found = payload(attributes, br#"{"order":7}"#);
-    assert_eq!((&found["region"], &found["source"]), (&json!("eu"), &json!("nats")));
-    assert_eq!(found.get("order"), None);
+    let workload = payload(attributes, br#"{"order":7}"#);
+    assert_eq!((&workload["region"], &workload["source"]), (&json!("eu"), &json!("nats")));
+    assert_eq!(workload.get("order"), None);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn passthrough_none_leaves_the_headers_out() {
 }
 
 #[test]
-fn a_message_that_no_store_could_keep_is_rejected_by_name() {
+fn a_message_that_no_store_can_contain_is_rejected_with_a_reason() {
     let rejected = |subscription: &Subscription, message: &Message| {
         let rejection = fetched(subscription, message).expect_err("a rejection");
         (rejection.code(), rejection.to_string())
@@ -246,7 +246,7 @@ fn bodies_are_limited_by_the_document() {
 }
 
 #[test]
-fn a_repeat_is_recognized_by_the_message_id_or_a_directive() {
+fn a_duplicate_is_recognized_by_the_message_id_or_a_directive() {
     let directive = "  headers: {directives: [{header: x-a, controls: idempotency_key}]}\n";
     let deduplicated = subscription(&format!("{DEDUP}{directive}"));
     let start = fetched(&deduplicated, &message(b"{}")).expect("a start");
@@ -258,10 +258,10 @@ fn a_repeat_is_recognized_by_the_message_id_or_a_directive() {
     assert_eq!(start.dedup, Some(key("2")));
     assert_eq!(start.payload["idempotency_key"], "2");
     let bare = Message { headers: Vec::new(), ..message(b"{}") };
-    let found = |message: &Message| fetched(&deduplicated, message).expect("a start").dedup;
-    assert_eq!(found(&bare), Some(key("m1")));
+    let workload = |message: &Message| fetched(&deduplicated, message).expect("a start").dedup;
+    assert_eq!(workload(&bare), Some(key("m1")));
     let long = Message { id: "i".repeat(5000), ..bare };
-    let hashed = found(&long).expect("a key").key;
+    let hashed = workload(&long).expect("a key").key;
     assert!(hashed.starts_with("sha256:") && hashed.len() == 71, "{hashed}");
     for off in ["", "  dedup: {window_secs: 60}\n", "  dedup: {enabled: false}\n"] {
         assert_eq!(fetched(&subscription(off), &message(b"{}")).expect("a start").dedup, None);
@@ -272,7 +272,7 @@ fn a_repeat_is_recognized_by_the_message_id_or_a_directive() {
 }
 
 #[test]
-fn a_signature_counts_once_unless_the_document_permits_repeats() {
+fn a_signature_is_accepted_once_unless_the_document_permits_repeats() {
     let signature = |seconds| Some(("signature:mac".to_owned(), seconds));
     let key = |seconds| Some(("id".to_owned(), seconds));
     let off = "  dedup: {enabled: false}\n";
@@ -294,12 +294,12 @@ fn a_signature_counts_once_unless_the_document_permits_repeats() {
         let subscription = pushed("webhook", verify, &more);
         let signature = (verify != BEARER).then(|| "mac".to_owned());
         let request = PushRequest { signature, ..request(&[("webhook-id", "id")], b"{}") };
-        let found = received(&subscription, request.clone()).expect("a start").dedup;
-        let found = found.inspect(|found| {
-            assert_eq!(found.is_signature, found.key == "signature:mac");
+        let workload = received(&subscription, request.clone()).expect("a start").dedup;
+        let workload = workload.inspect(|workload| {
+            assert_eq!(workload.is_signature, workload.key == "signature:mac");
         });
-        let found = found.map(|found| (found.key, found.window.as_secs()));
-        assert_eq!(found, expected, "{verify} {more}");
+        let workload = workload.map(|workload| (workload.key, workload.window.as_secs()));
+        assert_eq!(workload, expected, "{verify} {more}");
         let never = PushRequest { replay_window: Duration::ZERO, ..request };
         let never = received(&subscription, never).expect("a start").dedup;
         let is_untimed = verify == HMAC && !more.contains("dedup");
@@ -308,7 +308,7 @@ fn a_signature_counts_once_unless_the_document_permits_repeats() {
 }
 
 #[test]
-fn headers_without_a_signature_choose_nothing_unless_allowed() {
+fn unsigned_headers_apply_no_directive_unless_allowed() {
     let directive = "  headers: {directives: [{header: x-key, controls: idempotency_key}]}\n";
     let trusting = directive.replace("{directives", "{unsigned: true, directives");
     let headers = [("x-key", "k"), ("webhook-id", " m1 ")];
@@ -325,7 +325,7 @@ fn headers_without_a_signature_choose_nothing_unless_allowed() {
 }
 
 #[test]
-fn a_pushed_body_that_claims_to_be_json_has_to_be() {
+fn a_pushed_body_declared_as_json_must_be_json() {
     let rejection = |headers: &[(&str, &str)], body: &[u8]| {
         let document = "  headers: {directives: [{header: x-type, controls: content_type}]}\n";
         let start = received(&pushed("webhook", BEARER, document), request(headers, body));
@@ -337,13 +337,13 @@ fn a_pushed_body_that_claims_to_be_json_has_to_be() {
     assert_eq!(rejection(&[("content-type", "text/plain")], b"{"), None);
     assert_eq!(rejection(&[json, ("x-type", "text/plain")], b"{"), None);
     assert_eq!(rejection(&[("x-type", "application/json")], b"{"), Some("malformed_json"));
-    // Nobody would read the rejection of a fetched message.
+    // A fetched message has no sender that could read the rejection.
     let typed = Message { headers: pairs(&[json]), ..message(b"{") };
     assert_eq!(fetched(&subscription(""), &typed).expect("a start").payload["body"], "{");
 }
 
 #[test]
-fn the_envelope_of_a_push_service_is_opened() {
+fn the_envelope_of_a_push_service_is_unwrapped() {
     let subscription = pushed("pubsub", BEARER, DEDUP);
     let body = json!({
         "message": {
@@ -435,9 +435,9 @@ fn a_trace_continues_with_the_allowed_baggage() {
         fetched(&subscription(more), &message).expect("a start").trace
     };
     let document = "  headers: {trace: {propagate: w3c, baggage_allowlist: [user, tier]}}\n";
-    let found = trace(document, &headers).expect("a trace");
+    let workload = trace(document, &headers).expect("a trace");
     assert_eq!(
-        json!(found),
+        json!(workload),
         json!({"traceparent": parent, "tracestate": "a=1", "baggage": "user=ada;p=1,tier = gold"})
     );
     assert_eq!(trace("  headers: {trace: {propagate: none}}\n", &headers), None);

@@ -7,17 +7,17 @@ use reqwest::Method;
 use serde_json::Value;
 
 /// The document.
-pub(super) struct Whole(pub(super) Value);
+pub(super) struct OpenApi(pub(super) Value);
 
-/// One operation.
+/// An operation of the OpenAPI document.
 pub(super) struct Operation {
     pub(super) verb: Method,
     pub(super) path: String,
     /// The parts of its path that have names.
     pub(super) path_names: Vec<String>,
-    /// Its parameters after `?`.
+    /// Names of the query parameters.
     pub(super) query_names: Vec<String>,
-    /// Those of them that it cannot do without.
+    /// Names of the required query parameters.
     pub(super) query_required: Vec<String>,
     pub(super) body: Option<Body>,
     /// Whether only the internal token opens it.
@@ -26,7 +26,7 @@ pub(super) struct Operation {
     pub(super) statuses: Vec<u16>,
 }
 
-/// What is in a body.
+/// Contents of a body.
 pub(super) enum Body {
     /// Bytes of any kind.
     Raw,
@@ -51,13 +51,13 @@ impl fmt::Display for Operation {
     }
 }
 
-impl Whole {
-    /// How many there are.
+impl OpenApi {
+    /// Returns the number of operations.
     pub(super) fn count(&self) -> usize {
         self.all().count()
     }
 
-    /// Those of a group.
+    /// Returns the operations of a group.
     pub(super) fn operations(&self, tag: &str) -> Vec<Operation> {
         let of_group = self.all().filter(|(_, _, operation)| operation["tags"][0] == tag);
         of_group.map(|(path, verb, operation)| self.read(path, verb, operation)).collect()

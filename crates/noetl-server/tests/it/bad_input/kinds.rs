@@ -23,44 +23,44 @@ const LARGE: [&str; 5] = [
     "/api/internal/events/materialize",
 ];
 
-/// What is sent, and what it is called.
+/// A request with bad input, and its label.
 pub(super) struct Kind {
     pub(super) label: String,
-    pub(super) sent: Sent,
+    pub(super) sent: RequestParts,
 }
 
 /// A request besides its verb and its address.
 #[derive(Default)]
-pub(super) struct Sent {
+pub(super) struct RequestParts {
     /// The path with its query, unless it is the usual one.
     pub(super) path: Option<String>,
     pub(super) content_type: Option<&'static str>,
     pub(super) body: Option<Vec<u8>>,
 }
 
-/// What stands for something in the server, by the name of a parameter or a field.
+/// Returns a valid value for a parameter or a field, by its name.
 pub(super) type Good<'a> = &'a dyn Fn(&str) -> String;
 
 /// Kinds as they are found. Only what is wanted is made: some are many megabytes.
 pub(super) struct Kinds<'a> {
-    /// How many are passed over, wanted or not.
+    /// Number of kinds to skip, selected or not.
     from: usize,
-    /// Which are wanted, by their labels.
+    /// Selects kinds by their labels.
     is_wanted: &'a dyn Fn(&str) -> bool,
-    found: usize,
+    count: usize,
     all: Vec<(usize, Kind)>,
 }
 
 impl<'a> Kinds<'a> {
-    /// Those after the first `from`.
+    /// Collects the kinds after the first `from`.
     pub(super) fn after(from: usize, is_wanted: &'a dyn Fn(&str) -> bool) -> Self {
-        Self { from, is_wanted, found: 0, all: Vec::new() }
+        Self { from, is_wanted, count: 0, all: Vec::new() }
     }
 
-    fn add(&mut self, label: String, sent: impl FnOnce() -> Sent) {
-        self.found += 1;
-        if self.found > self.from && (self.is_wanted)(&label) {
-            self.all.push((self.found, Kind { label, sent: sent() }));
+    fn add(&mut self, label: String, sent: impl FnOnce() -> RequestParts) {
+        self.count += 1;
+        if self.count > self.from && (self.is_wanted)(&label) {
+            self.all.push((self.count, Kind { label, sent: sent() }));
         }
     }
 }
@@ -129,7 +129,7 @@ fn in_path(operation: &Operation, good: Good<'_>, kinds: &mut Kinds<'_>) {
         for (what, value) in bad {
             kinds.add(format!("{{{name}}} {what}"), || {
                 let path = Some(address(operation, good, Some((name, value)), None));
-                Sent { path, ..sample(operation, good) }
+                RequestParts { path, ..sample(operation, good) }
             });
         }
     }
@@ -153,7 +153,7 @@ fn in_query(operation: &Operation, good: Good<'_>, kinds: &mut Kinds<'_>) {
         for (what, value) in bad {
             kinds.add(format!("?{name} {what}"), || {
                 let path = Some(address(operation, good, None, Some((name, value))));
-                Sent { path, ..sample(operation, good) }
+                RequestParts { path, ..sample(operation, good) }
             });
         }
     }
@@ -161,7 +161,7 @@ fn in_query(operation: &Operation, good: Good<'_>, kinds: &mut Kinds<'_>) {
         kinds.add(format!("?{name} missing"), || {
             let path = address(operation, good, None, Some((name, "")));
             let path = Some(path.replace(&format!("{name}="), ""));
-            Sent { path, ..sample(operation, good) }
+            RequestParts { path, ..sample(operation, good) }
         });
     }
 }
@@ -179,7 +179,7 @@ fn letters(count: usize) -> String {
     (0..count).map(letter).collect()
 }
 
-/// What is wrong further inside a body than its fields.
+/// Adds errors nested deeper than the fields of a body.
 fn inside(operation: &Operation, kinds: &mut Kinds<'_>) {
     let long = MEBIBYTE.as_str();
     let document = |path: &str| {
@@ -232,7 +232,7 @@ fn inside(operation: &Operation, kinds: &mut Kinds<'_>) {
     };
     for (label, body) in bodies {
         let body = Some(body.into_bytes());
-        kinds.add(label.to_owned(), || Sent { path: None, content_type: JSON, body });
+        kinds.add(label.to_owned(), || RequestParts { path: None, content_type: JSON, body });
     }
 }
 
@@ -255,7 +255,7 @@ fn whole_bodies(operation: &Operation, first: Option<&Field>, kinds: &mut Kinds<
         ("a deep list", JSON, format!("{}{}", "[".repeat(1000), "]".repeat(1000)).into_bytes()),
     ];
     for (label, content_type, body) in bodies {
-        kinds.add(label.to_owned(), || Sent { path: None, content_type, body: Some(body) });
+        kinds.add(label.to_owned(), || RequestParts { path: None, content_type, body: Some(body) });
     }
     too_large(operation, kinds);
 }
@@ -264,11 +264,11 @@ fn too_large(operation: &Operation, kinds: &mut Kinds<'_>) {
     let is_large = LARGE.contains(&operation.path.as_str());
     let size = if is_large { FAR_TOO_LARGE } else { TOO_LARGE };
     let body = || Some(vec![b' '; size]);
-    let sent = || Sent { path: None, content_type: JSON, body: body() };
+    let sent = || RequestParts { path: None, content_type: JSON, body: body() };
     kinds.add("too large".to_owned(), sent);
 }
 
-/// One field after the other, the required ones besides it as they should be.
+/// Adds bad values for one field at a time, with valid values for the other required fields.
 fn in_fields(operation: &Operation, fields: &[Field], good: Good<'_>, kinds: &mut Kinds<'_>) {
     static TEXT: LazyLock<String> = LazyLock::new(|| format!("\"{}\"", *MEBIBYTE));
     for field in fields {
@@ -306,7 +306,7 @@ fn in_fields(operation: &Operation, fields: &[Field], good: Good<'_>, kinds: &mu
         for (what, value) in values {
             kinds.add(format!("{} {what}", field.name), || {
                 let body = object(operation, fields, good, Some((&field.name, value.as_deref())));
-                Sent { path: None, content_type: JSON, body: Some(body) }
+                RequestParts { path: None, content_type: JSON, body: Some(body) }
             });
         }
     }
@@ -327,14 +327,14 @@ fn wrong_type(
 }
 
 /// A request whose body is as it should be, as far as that can be told.
-fn sample(operation: &Operation, good: Good<'_>) -> Sent {
+fn sample(operation: &Operation, good: Good<'_>) -> RequestParts {
     let body = match &operation.body {
         Some(Body::Fields(fields)) => Some(object(operation, fields, good, None)),
         Some(Body::Other) => Some(b"[]".to_vec()),
         Some(Body::Raw) => Some(b"bytes".to_vec()),
         None => None,
     };
-    Sent { path: None, content_type: body.as_ref().and(JSON), body }
+    RequestParts { path: None, content_type: body.as_ref().and(JSON), body }
 }
 
 /// An object of the required fields, and one of them as it is given: another value, or none.
@@ -356,8 +356,8 @@ fn object(
     format!("{{{}}}", parts.join(",")).into_bytes()
 }
 
-/// What the document does not call required, and without which nothing else is looked at: a playbook
-/// to start, and how long a call for work that gets none waits.
+/// Returns `true` for fields that the document doesn't require but that requests need to reach
+/// other checks: a playbook to start, and the wait time of a long poll.
 fn is_needed(operation: &Operation, field: &Field) -> bool {
     match field.name.as_str() {
         "path" => operation.path == "/api/execute",

@@ -1,4 +1,4 @@
-//! What is in the database, so that a change is seen.
+//! Contents of the database, to detect changes.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -8,8 +8,8 @@ use std::path::Path;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-/// What changes without anything being changed: the lease of the process, the record of who asked for
-/// secrets, which refusals are in, too, and content that nothing refers to, which is collected.
+/// Tables that change without a change of data: process leases, the audit of secrets, which
+/// includes refusals, and unreferenced blobs, which are collected.
 const OTHERS: [&str; 4] = ["leader", "secret_audit", "blob", "blob_data"];
 
 /// A second connection to a store's file.
@@ -51,8 +51,8 @@ impl Database {
 
     /// A number that others' commits change.
     fn data_version(&self) -> i64 {
-        let found = self.connection.query_row("PRAGMA data_version", [], |row| row.get(0));
-        found.expect("a database")
+        let version = self.connection.query_row("PRAGMA data_version", [], |row| row.get(0));
+        version.expect("a database")
     }
 
     /// A digest of every table's rows.
@@ -82,7 +82,7 @@ pub(crate) fn connect(file: &Path) -> Connection {
     Connection::open_with_flags(file, flags).expect("a store's file")
 }
 
-/// Everything that is in a file.
+/// Returns the contents of all tables of a file.
 pub(crate) fn tables(connection: &Connection) -> BTreeMap<String, Table> {
     let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
     let mut names = connection.prepare(names).expect("a statement");
@@ -94,9 +94,9 @@ pub(crate) fn tables(connection: &Connection) -> BTreeMap<String, Table> {
 fn table(connection: &Connection, name: &str) -> Table {
     let mut statement = connection.prepare(&format!("SELECT * FROM \"{name}\"")).expect("a table");
     let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
-    let mut found = statement.query([]).expect("rows");
+    let mut result_rows = statement.query([]).expect("rows");
     let mut rows = BTreeMap::new();
-    while let Some(row) = found.next().expect("a row") {
+    while let Some(row) = result_rows.next().expect("a row") {
         let cells = (0..columns.len()).map(|place| match row.get_ref(place).expect("a cell") {
             ValueRef::Null => "null".to_owned(),
             ValueRef::Integer(number) => number.to_string(),

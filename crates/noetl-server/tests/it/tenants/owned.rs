@@ -1,4 +1,4 @@
-//! What a tenant has: something of every kind, and the names it goes by.
+//! Data of a tenant: something of every kind, with its names.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::api::ask;
 
-/// What is in everything the owner has, and in nothing else.
+/// Text in all data of the owner, and nowhere else.
 pub(super) const CANARY: &str = "canary-4711";
 
 /// Names of things, by kind.
@@ -17,9 +17,9 @@ pub(super) const CANARY: &str = "canary-4711";
 pub(super) struct Names(BTreeMap<&'static str, String>);
 
 impl Names {
-    /// Names of every kind that nobody has given to anything.
+    /// Returns unused names of every kind.
     pub(super) fn nobodys() -> Self {
-        // Others every time: what is made under a name is there when it is asked for again.
+        // New names each time, because a request may create data under its name.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let number = |kind: u32| (111_111_111_111_111_111 + i64::from(10 * n + kind)).to_string();
@@ -69,7 +69,7 @@ impl Names {
         owner.executions(&mut names).await;
         owner.secrets(&mut names).await;
         owner.triggers(&mut names).await;
-        owner.kept(&mut names).await;
+        owner.stored_data(&mut names).await;
         Self(names)
     }
 
@@ -77,7 +77,7 @@ impl Names {
         &self.0[name]
     }
 
-    /// A text with the names it asks for.
+    /// Replaces the placeholders of names in a text.
     pub(super) fn fill(&self, text: &str) -> String {
         let filled = self.0.iter();
         filled.fold(text.to_owned(), |text, (kind, name)| text.replace(&format!("<{kind}>"), name))
@@ -93,13 +93,13 @@ impl Names {
     }
 }
 
-/// One who makes things.
+/// A caller that creates data.
 struct Owner<'a> {
     app: &'a TestApp,
     bearer: &'a str,
 }
 
-type Made = BTreeMap<&'static str, String>;
+type Created = BTreeMap<&'static str, String>;
 
 impl Owner<'_> {
     async fn send(&self, verb: Method, path: &str, body: Value) -> Value {
@@ -125,7 +125,7 @@ impl Owner<'_> {
         self.post("/api/catalog/register", json!({ "content": content })).await
     }
 
-    async fn documents(&self, made: &mut Made) {
+    async fn documents(&self, made: &mut Created) {
         let path = made["path"].clone();
         let content = format!(
             "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: greet, path: {path}, agent: true}}\n\
@@ -144,7 +144,7 @@ impl Owner<'_> {
         self.send(Method::PUT, &suite, tests).await;
     }
 
-    async fn executions(&self, made: &mut Made) {
+    async fn executions(&self, made: &mut Created) {
         let trace = json!({"traceparent": format!("00-{}-b7ad6b7169203331-01", made["trace"])});
         let body = json!({"path": made["path"], "payload": {"who": CANARY}, "trace": trace});
         let execution = text(&self.post("/api/execute", body).await, "execution_id");
@@ -156,8 +156,8 @@ impl Owner<'_> {
         self.post(&format!("/api/executions/{execution}/logs"), lines).await;
         self.post(&format!("/api/vars/{execution}"), json!({"rows": CANARY})).await;
         let result = json!({"name": "rows", "data": {"rows": CANARY}});
-        let kept = self.send(Method::PUT, &format!("/api/result/{execution}"), result).await;
-        made.insert("result", text(&kept, "ref"));
+        let stored = self.send(Method::PUT, &format!("/api/result/{execution}"), result).await;
+        made.insert("result", text(&stored, "ref"));
         made.insert("event", events[0]["event_id"].to_string());
         made.insert("execution", execution);
         made.insert("command", command);
@@ -173,11 +173,11 @@ impl Owner<'_> {
         made.insert("asking", asking);
     }
 
-    async fn secrets(&self, made: &mut Made) {
+    async fn secrets(&self, made: &mut Created) {
         let data = json!({"secret": CANARY});
         let body = json!({"name": made["credential"], "type": "t", "data": data});
-        let kept = self.post("/api/credentials", body).await;
-        made.insert("credential_id", text(&kept, "id"));
+        let stored = self.post("/api/credentials", body).await;
+        made.insert("credential_id", text(&stored, "id"));
         let place = format!("/api/keychain/{}/{}", made["catalog"], made["entry"]);
         self.post(&place, json!({"data": {"token": CANARY}})).await;
         let token = self.post("/api/tokens", json!({"name": CANARY, "role": "viewer"})).await;
@@ -187,7 +187,7 @@ impl Owner<'_> {
         made.insert("grant", text(&grant, "id"));
     }
 
-    async fn triggers(&self, made: &mut Made) {
+    async fn triggers(&self, made: &mut Created) {
         let (path, playbook) = (made["subscription_path"].clone(), made["path"].clone());
         let head = "apiVersion: noetl.io/v1\nkind: Subscription\n";
         self.register(&format!(
@@ -209,7 +209,7 @@ impl Owner<'_> {
         made.insert("schedule", text(&schedule, "schedule_id"));
     }
 
-    async fn kept(&self, made: &mut Made) {
+    async fn stored_data(&self, made: &mut Created) {
         let object = format!("/api/internal/objects/{}", made["object"]);
         self.send(Method::PUT, &object, json!(CANARY)).await;
         let body = json!({"name": made["worker"], "labels": {"of": CANARY}});

@@ -8,8 +8,8 @@ use rusqlite::Connection;
 use super::owned::{CANARY, Names};
 use crate::bad_input::state::{Table, connect, tables};
 
-/// What changes by itself or with anybody's rows: the leases of the process, content that nothing
-/// refers to, and how far the log and the audit have come.
+/// Tables that change by themselves or with data of any tenant: process leases, unreferenced blobs,
+/// and the heads of the log and the audit.
 const OTHERS: [&str; 5] = ["leader", "blob", "blob_data", "log_head", "audit_head"];
 
 /// A second connection to a store's file, and what was there.
@@ -29,7 +29,7 @@ impl Rows {
         self.tables = tables(&self.connection);
     }
 
-    /// What is not as it was, and what is new and would be the owner's.
+    /// Returns the changed rows, and new rows that mention the owner's data.
     pub(super) fn changed(&self, owned: &Names) -> Vec<String> {
         let mut wrong = Vec::new();
         for (name, Table { columns, rows: now }) in tables(&self.connection) {
@@ -56,7 +56,7 @@ impl Rows {
         wrong
     }
 
-    /// How many executions have this text in their log.
+    /// Counts the executions with this text in their log.
     pub(super) fn executions_with(&self, text: &str) -> usize {
         let Table { columns, rows } = &tables(&self.connection)["event"];
         let place = columns.iter().position(|column| column == "execution_id").expect("a column");

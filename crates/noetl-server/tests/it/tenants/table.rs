@@ -1,42 +1,43 @@
-//! What every route takes of a tenant, and how it is asked for that.
+//! Tenant data of every route, and requests for it.
 //!
-//! `<kind>` stands for the name of a thing of the owner, or of nobody; `<asker>` for the tenant of
-//! whoever asks.
+//! `<kind>` is the name of the owner's data, or an unused name; `<asker>` is the tenant of the
+//! caller.
 
 /// A request of a route.
-pub(super) struct Asked {
+pub(super) struct RouteRequest {
     pub(super) path: &'static str,
     /// JSON; none when it is empty.
     pub(super) body: &'static str,
 }
 
-/// What a route has to do with tenants.
-pub(super) enum Means {
-    /// It is asked for things by their names.
-    Named(&'static [Asked]),
-    /// It is asked for what the caller's tenant has.
-    Listed(&'static [Asked]),
+/// Relation of a route to tenants.
+pub(super) enum TenantScope {
+    /// Addresses data by name.
+    Named(&'static [RouteRequest]),
+    /// Lists data of the caller's tenant.
+    Listed(&'static [RouteRequest]),
     /// Names that every tenant gives for itself: two have things of one name, and each its own.
-    Own(&'static [Asked]),
+    Own(&'static [RouteRequest]),
     /// As named, but the default tenant sees everybody's: it looks after what all share.
-    LookedAfter(&'static [Asked]),
-    /// It takes nothing that is a tenant's, and shows nothing of one; for this reason.
+    LookedAfter(&'static [RouteRequest]),
+    /// Neither accepts nor shows data of a tenant, for this reason.
     #[expect(dead_code, reason = "whoever adds a route has to give one")]
     Nothing(&'static str),
-    /// It is about what all tenants share, and refused to all but the default one: `roles` walks that.
+    /// Concerns resources shared by all tenants, and refuses all but the default one: `roles` tests
+    /// that.
     Shared,
     /// Only the internal token opens it: `roles` walks that.
     Internal,
 }
 
-use Means::{Internal, Listed, LookedAfter, Named, Nothing, Own, Shared};
+use TenantScope::{Internal, Listed, LookedAfter, Named, Nothing, Own, Shared};
 
-const fn plain(path: &'static str) -> Asked {
-    Asked { path, body: "" }
+const fn plain(path: &'static str) -> RouteRequest {
+    RouteRequest { path, body: "" }
 }
 
-const fn with(path: &'static str, body: &'static str) -> Asked {
-    Asked { path, body }
+const fn with(path: &'static str, body: &'static str) -> RouteRequest {
+    RouteRequest { path, body }
 }
 
 const DOCUMENT: &str = r#"{"content": "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: greet, path: <path>}\nworkflow:\n  - step: start\n    tool: {kind: noop}\n"}"#;
@@ -49,7 +50,7 @@ const WHAT: &str = r#"{"name": "<worker>"}"#;
 
 /// Every route of the document.
 #[rustfmt::skip]
-pub(super) const TABLE: &[(&str, Means)] = &[
+pub(super) const TABLE: &[(&str, TenantScope)] = &[
     ("get /health", Nothing("says that it is there")),
     ("get /api/health", Nothing("says that it is there")),
     ("get /metrics", Nothing("numbers of the process")),
@@ -164,7 +165,8 @@ pub(super) const TABLE: &[(&str, Means)] = &[
     ("post /api/worker/report", Named(&[
         with("/api/worker/report", r#"{"worker_id": "w", "ends": [{"execution_id": "<execution>", "event_id": "<command>", "data": {}}]}"#),
     ])),
-    // Content is known by its digest alone, and who has that has the content or was told of it.
+    // Content is addressed by digest alone: a caller who knows the digest has the content or received
+    // its reference.
     ("get /api/worker/content/{digest}", Nothing("a digest is known to who was told of it")),
     ("put /api/worker/content/{digest}", Nothing("the body is what the digest says, whoever sends it")),
     ("post /api/worker/pool/register", Own(&[with("/api/worker/pool/register", WHAT)])),
@@ -291,7 +293,7 @@ pub(super) const TABLE: &[(&str, Means)] = &[
 ];
 
 /// A start below an execution of another tenant: it is one's own, and shows nothing of that execution.
-pub(super) const BELOW: &[(&str, Asked)] = &[
+pub(super) const BELOW: &[(&str, RouteRequest)] = &[
     (
         "post /api/execute",
         with("/api/execute", r#"{"path": "tests/greet", "parent_execution_id": "<execution>"}"#),

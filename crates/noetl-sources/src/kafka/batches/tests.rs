@@ -21,7 +21,7 @@ fn of_transaction(offset: i64, producer: i64, value: &str) -> Record {
     }
 }
 
-/// The mark that ends a transaction: given up, or not.
+/// Returns the control record that commits or aborts a transaction.
 fn mark(offset: i64, producer: i64, kind: u8) -> Record {
     let key = Bytes::from(vec![0, 0, 0, kind]);
     Record { control: true, key: Some(key), ..of_transaction(offset, producer, "\0\0\0\0\0\0") }
@@ -34,8 +34,8 @@ fn batch(records: &[Record]) -> Bytes {
     bytes.freeze()
 }
 
-fn values(found: &Batches) -> Vec<&str> {
-    let values = found.records.iter().map(|record| record.value.as_deref().unwrap());
+fn values(batches: &Batches) -> Vec<&str> {
+    let values = batches.records.iter().map(|record| record.value.as_deref().unwrap());
     values.map(|value| std::str::from_utf8(value).unwrap()).collect()
 }
 
@@ -44,13 +44,13 @@ fn truncated_batches_are_left_for_the_next_fetch() {
     let (first, second) = (batch(&[record(5, "a")]), batch(&[record(6, "b")]));
     let whole = [first.clone(), second].concat();
     for length in 0..=whole.len() {
-        let found = read(&Bytes::copy_from_slice(&whole[..length]), &[]).unwrap();
+        let batches = read(&Bytes::copy_from_slice(&whole[..length]), &[]).unwrap();
         let (count, next) = match length {
             _ if length == whole.len() => (2, Some(7)),
             _ if length >= first.len() => (1, Some(6)),
             _ => (0, None),
         };
-        assert_eq!((found.records.len(), found.next), (count, next), "{length} bytes");
+        assert_eq!((batches.records.len(), batches.next), (count, next), "{length} bytes");
     }
 }
 
@@ -61,8 +61,8 @@ fn compacted_records_are_skipped() {
     bytes[23..27].copy_from_slice(&4_i32.to_be_bytes());
     let sum = crc32c::crc32c(&bytes[21..]);
     bytes[17..21].copy_from_slice(&sum.to_be_bytes());
-    let found = read(&bytes.freeze(), &[]).unwrap();
-    assert_eq!((values(&found), found.next), (vec!["a"], Some(10)));
+    let batches = read(&bytes.freeze(), &[]).unwrap();
+    assert_eq!((values(&batches), batches.next), (vec!["a"], Some(10)));
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn records_of_aborted_transactions_are_skipped() {
     .concat();
     let aborted =
         AbortedTransaction::default().with_producer_id(ProducerId(7)).with_first_offset(1);
-    let found = read(&bytes.clone().into(), &[aborted]).unwrap();
-    assert_eq!(values(&found), ["alone", "kept", "the next one"]);
-    assert_eq!(found.next, Some(7), "marks are passed as well");
+    let batches = read(&bytes.clone().into(), &[aborted]).unwrap();
+    assert_eq!(values(&batches), ["alone", "kept", "the next one"]);
+    assert_eq!(batches.next, Some(7), "marks are passed as well");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn declared_lengths_are_checked_against_the_data() {
         }
         format!("{:#}", read(&sealed(bytes), &[]).unwrap_err())
     };
-    // Room for them would be taken before the first is read.
+    // A decoder would allocate memory for them before it reads the first.
     let boasting = refused(good.len() - 1, &[0xfe, 0xff, 0xff, 0xff, 0x0f]);
     assert!(boasting.contains("a record cannot hold 2147483647 headers"), "{boasting}");
     let outside = refused(64, &[2]);
@@ -158,13 +158,16 @@ fn a_record_becomes_a_message() {
     of.key = Some(Bytes::from_static(b"k"));
     of.headers.insert(StrBytes::from_static_str("x-a"), Some(Bytes::from_static(b"1")));
     of.headers.insert(StrBytes::from_static_str("raw"), Some(Bytes::from_static(&[0xff])));
-    let found = message(&topic_partition, of);
-    assert_eq!((found.id.as_str(), &found.body[..]), ("orders:3:12", &b"body"[..]));
-    assert_eq!(found.attributes["key"], "k");
+    let converted = message(&topic_partition, of);
+    assert_eq!((converted.id.as_str(), &converted.body[..]), ("orders:3:12", &b"body"[..]));
+    assert_eq!(converted.attributes["key"], "k");
     let headers = [("x-a".to_owned(), "1".to_owned()), ("raw".to_owned(), "/w==".to_owned())];
-    assert_eq!(found.headers, headers);
-    assert_eq!((&found.metadata["partition"], &found.metadata["offset"]), (&3.into(), &12.into()));
-    assert_eq!(found.metadata.get("tombstone"), None);
+    assert_eq!(converted.headers, headers);
+    assert_eq!(
+        (&converted.metadata["partition"], &converted.metadata["offset"]),
+        (&3.into(), &12.into())
+    );
+    assert_eq!(converted.metadata.get("tombstone"), None);
     let gone = message(&topic_partition, Record { value: None, ..record(13, "") });
     assert!(gone.body.is_empty() && gone.metadata["tombstone"] == true);
 }

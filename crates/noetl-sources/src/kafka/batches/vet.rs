@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_to_their_ends_and_no_further() {
+    fn varints_are_decoded_up_to_their_maximum_length() {
         for (bytes, value) in [
             (&[0][..], 0),
             (&[1], -1),

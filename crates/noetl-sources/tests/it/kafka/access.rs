@@ -1,4 +1,4 @@
-//! Who asks a broker, and how it is shown.
+//! Tests of authentication and encryption.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,12 +18,12 @@ use super::broker::Broker;
 use super::{WAIT, keys};
 use crate::suite::{fetched, open};
 
-/// A certificate that vouches for itself.
+/// Creates a self-signed certificate.
 fn certificate() -> CertifiedKey<KeyPair> {
     rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap()
 }
 
-/// How a broker shows itself; those it asks for a certificate have to show that one.
+/// Returns the TLS configuration of a broker. If `client` is set, clients must present it.
 fn config(
     own: &CertifiedKey<KeyPair>,
     client: Option<&CertifiedKey<KeyPair>>,
@@ -42,7 +42,7 @@ fn config(
     Arc::new(config.with_single_cert(vec![own.cert.der().clone()], key).unwrap())
 }
 
-/// A key of a document that holds several lines.
+/// Returns a key of a document with a multi-line value.
 fn block(key: &str, text: &str) -> String {
     format!("  {key}: |\n    {}\n", text.trim().replace('\n', "\n    "))
 }
@@ -51,7 +51,7 @@ fn block(key: &str, text: &str) -> String {
 async fn credentials_are_sent_over_an_encrypted_connection() {
     let made = certificate();
     let broker = Broker::begin(1, Some(config(&made, None)));
-    broker.kept().login = Some(("noetl".to_owned(), "right".to_owned()));
+    broker.state().login = Some(("noetl".to_owned(), "right".to_owned()));
     broker.send(0, &[b"1"]);
     let ca = block("ca", &made.cert.pem());
     let with = |who: &str| keys(&broker, &format!("{ca}{who}"));
@@ -59,8 +59,11 @@ async fn credentials_are_sent_over_an_encrypted_connection() {
     let source = open("kafka", &with(who)).await.unwrap();
     fetched(&source, 1).await[0].handle.ack().await.unwrap();
     for (keys, part) in [
-        (with("  user: noetl\n  password: wrong\n"), "does not let us in: Authentication failed"),
-        (with(&format!("{who}  mechanism: SCRAM-SHA-512\n")), "takes: PLAIN"),
+        (
+            with("  user: noetl\n  password: wrong\n"),
+            "the broker rejected the login: Authentication failed",
+        ),
+        (with(&format!("{who}  mechanism: SCRAM-SHA-512\n")), "only: PLAIN"),
     ] {
         let error = open("kafka", &keys).await.err().unwrap();
         assert!(matches!(error, SourceError::Settings(_)), "{error}");
@@ -69,13 +72,13 @@ async fn credentials_are_sent_over_an_encrypted_connection() {
             "{error}"
         );
     }
-    // Nobody vouches for it but its own certificate.
+    // The broker's certificate is self-signed.
     let error = open("kafka", &keys(&broker, &format!("  tls: true\n{who}"))).await.err().unwrap();
     assert!(error.to_string().contains("certificate"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_shows_a_certificate_of_its_own() {
+async fn a_client_presents_its_certificate() {
     let (broker, client, stranger) = (certificate(), certificate(), certificate());
     let ca = block("ca", &broker.cert.pem());
     let broker = Broker::begin(1, Some(config(&broker, Some(&client))));
@@ -103,14 +106,14 @@ async fn a_client_shows_a_certificate_of_its_own() {
 #[derive(Clone)]
 struct Issuer {
     secs: u64,
-    given: Arc<AtomicUsize>,
+    issued: Arc<AtomicUsize>,
     asked: Arc<Mutex<String>>,
 }
 
 impl Issuer {
-    /// With the keys that lead to it.
+    /// Starts the issuer. Returns it with the keys of a document that uses it.
     async fn begin(secs: u64) -> (Self, String) {
-        let issuer = Self { secs, given: Arc::default(), asked: Arc::default() };
+        let issuer = Self { secs, issued: Arc::default(), asked: Arc::default() };
         let routes = Router::new().route("/token", post(give)).with_state(issuer.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -121,8 +124,8 @@ impl Issuer {
         (issuer, keys)
     }
 
-    fn given(&self) -> usize {
-        self.given.load(Ordering::Relaxed)
+    fn issued(&self) -> usize {
+        self.issued.load(Ordering::Relaxed)
     }
 }
 
@@ -132,26 +135,26 @@ async fn give(State(issuer): State<Issuer>, asked: String) -> (StatusCode, Json<
     if !knows {
         return (StatusCode::UNAUTHORIZED, Json(json!({"error": "invalid_client"})));
     }
-    issuer.given.fetch_add(1, Ordering::Relaxed);
+    issuer.issued.fetch_add(1, Ordering::Relaxed);
     (StatusCode::OK, Json(json!({"access_token": "good", "expires_in": issuer.secs})))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_is_asked_for_and_shown() {
+async fn a_token_is_requested_and_sent_to_the_broker() {
     let (issuer, who) = Issuer::begin(3600).await;
     let broker = Broker::begin(1, None);
-    broker.kept().bearer = Some("good".to_owned());
+    broker.state().bearer = Some("good".to_owned());
     broker.send(0, &[b"1"]);
     let right = format!("{who}  client_secret: right\n  scope: read\n");
     let source = open("kafka", &keys(&broker, &right)).await.unwrap();
     fetched(&source, 1).await[0].handle.ack().await.unwrap();
-    assert_eq!(issuer.given(), 1, "one for all connections");
+    assert_eq!(issuer.issued(), 1, "one for all connections");
     let asked = issuer.asked.lock().unwrap().clone();
     let form = "grant_type=client_credentials&client_id=noetl&client_secret=right&scope=read";
     assert_eq!(asked, form);
     // As it is, without anybody to ask.
-    let given = keys(&broker, "  mechanism: OAUTHBEARER\n  token: good\n");
-    open("kafka", &given).await.unwrap();
+    let settings = keys(&broker, "  mechanism: OAUTHBEARER\n  token: good\n");
+    open("kafka", &settings).await.unwrap();
 
     let wrong = keys(&broker, &format!("{who}  client_secret: wrong\n"));
     let error = open("kafka", &wrong).await.err().unwrap();
@@ -166,22 +169,22 @@ async fn a_token_is_asked_for_and_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_client_authenticates_again_before_its_session_expires() {
-    // Shorter than a token is kept before its end, so that each is used once.
+    // Shorter than the margin before a token's expiration, so each token is used once.
     let (issuer, who) = Issuer::begin(30).await;
     let broker = Broker::begin(1, None);
     {
-        let mut kept = broker.kept();
-        kept.bearer = Some("good".to_owned());
-        kept.session_ms = 1;
+        let mut state = broker.state();
+        state.bearer = Some("good".to_owned());
+        state.session_ms = 1;
     }
     let right = format!("{who}  client_secret: right\n");
     let source = open("kafka", &keys(&broker, &right)).await.unwrap();
     for body in [b"1", b"2", b"3"] {
-        let (before, given) = (broker.kept().let_in, issuer.given());
+        let (before, issued) = (broker.state().let_in, issuer.issued());
         broker.send(0, &[body]);
         fetched(&source, 1).await[0].handle.ack().await.unwrap();
-        assert!(broker.kept().let_in > before, "by a connection of its own");
-        assert!(issuer.given() > given, "with a token of its own");
+        assert!(broker.state().let_in > before, "by a connection of its own");
+        assert!(issuer.issued() > issued, "with a token of its own");
     }
     assert!(source.fetch(1, WAIT).await.unwrap().is_empty());
 }

@@ -42,7 +42,7 @@ use super::record::record;
 
 pub(crate) const TOPIC: &str = "orders";
 
-/// The versions it speaks of what it answers.
+/// Supported versions of each API.
 const VERSIONS: &[(ApiKey, i16, i16)] = &[
     (ApiKey::Fetch, 4, 11),
     (ApiKey::ListOffsets, 1, 5),
@@ -55,30 +55,30 @@ const VERSIONS: &[(ApiKey, i16, i16)] = &[
     (ApiKey::SaslAuthenticate, 0, 2),
 ];
 
-/// What the broker keeps, and how it is to behave.
+/// State and configured behavior of the broker.
 #[derive(Default)]
-pub(crate) struct Kept {
-    /// The messages of each partition, from its first offset on.
+pub(crate) struct BrokerState {
+    /// Messages of each partition, starting at its first offset.
     pub(crate) partitions: Vec<Vec<Bytes>>,
     pub(crate) first: i64,
     pub(crate) committed: HashMap<(String, i32), i64>,
     pub(crate) commits: usize,
     pub(crate) login: Option<(String, String)>,
-    /// The token that is believed, where tokens are asked for.
+    /// Valid bearer token, if the broker requires one.
     pub(crate) bearer: Option<String>,
-    /// For how long who was let in is believed.
+    /// Session lifetime in milliseconds. 0 means no limit.
     pub(crate) session_ms: i64,
-    /// How often somebody was let in.
+    /// Number of successful authentications.
     pub(crate) let_in: usize,
-    /// Whether somebody is a member of every group.
+    /// Whether every group has a member.
     pub(crate) has_members: bool,
-    /// How many more reads are answered with: somebody else is the leader.
+    /// Number of fetches still to be rejected with `NotLeaderOrFollower`.
     pub(crate) moves: usize,
 }
 
 #[derive(Clone, Default)]
 struct Shared {
-    kept: Arc<Mutex<Kept>>,
+    state: Arc<Mutex<BrokerState>>,
     arrived: Arc<Notify>,
 }
 
@@ -94,22 +94,22 @@ impl Broker {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut broker = Self { shared: Shared::default(), address, tls, running: None };
-        broker.kept().partitions = vec![Vec::new(); partitions];
+        broker.state().partitions = vec![Vec::new(); partitions];
         broker.serve(listener);
         broker
     }
 
-    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.shared.kept.lock().unwrap()
+    pub(crate) fn state(&self) -> MutexGuard<'_, BrokerState> {
+        self.shared.state.lock().unwrap()
     }
 
     pub(crate) fn send(&self, partition: usize, bodies: &[&[u8]]) {
         let bodies = bodies.iter().map(|body| Bytes::copy_from_slice(body));
-        self.kept().partitions[partition].extend(bodies);
+        self.state().partitions[partition].extend(bodies);
         self.shared.arrived.notify_waiters();
     }
 
-    /// In a runtime of its own, so that it can end with all its connections.
+    /// Serves on a separate runtime, so that stopping it closes all connections.
     fn serve(&mut self, listener: std::net::TcpListener) {
         listener.set_nonblocking(true).unwrap();
         let runtime =
@@ -174,8 +174,8 @@ async fn answer_all(
     address: SocketAddr,
 ) -> std::io::Result<()> {
     let mut is_in = {
-        let kept = shared.kept.lock().unwrap();
-        kept.login.is_none() && kept.bearer.is_none()
+        let state = shared.state.lock().unwrap();
+        state.login.is_none() && state.bearer.is_none()
     };
     loop {
         let length = stream.read_u32().await?;
@@ -200,7 +200,7 @@ async fn answer_all(
                 let answer = authenticate(&shared, read(&mut frame, version));
                 // What says something may still be about why not.
                 is_in = answer.error_code == 0 && answer.auth_bytes.is_empty();
-                shared.kept.lock().unwrap().let_in += usize::from(is_in);
+                shared.state.lock().unwrap().let_in += usize::from(is_in);
                 written(number, version, answer)
             }
             ApiKey::Metadata => {
@@ -208,10 +208,10 @@ async fn answer_all(
                 written(number, version, answer)
             }
             ApiKey::FindCoordinator => {
-                let found = FindCoordinatorResponse::default()
+                let response = FindCoordinatorResponse::default()
                     .with_host(StrBytes::from_static_str("127.0.0.1"))
                     .with_port(i32::from(address.port()));
-                written(number, version, found)
+                written(number, version, response)
             }
             ApiKey::ListOffsets => {
                 written(number, version, ends(&shared, read(&mut frame, version)))
@@ -272,29 +272,29 @@ fn versions() -> ApiVersionsResponse {
 }
 
 fn handshake(shared: &Shared, request: SaslHandshakeRequest) -> SaslHandshakeResponse {
-    let taken = match shared.kept.lock().unwrap().bearer {
+    let mechanism = match shared.state.lock().unwrap().bearer {
         Some(_) => "OAUTHBEARER",
         None => "PLAIN",
     };
-    let answer =
-        SaslHandshakeResponse::default().with_mechanisms(vec![StrBytes::from_static_str(taken)]);
-    match request.mechanism.as_str() == taken {
+    let answer = SaslHandshakeResponse::default()
+        .with_mechanisms(vec![StrBytes::from_static_str(mechanism)]);
+    match request.mechanism.as_str() == mechanism {
         true => answer,
         false => answer.with_error_code(ResponseError::UnsupportedSaslMechanism.code()),
     }
 }
 
 fn authenticate(shared: &Shared, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse {
-    let kept = shared.kept.lock().unwrap();
+    let state = shared.state.lock().unwrap();
     let shown = String::from_utf8(request.auth_bytes.to_vec()).unwrap();
-    let (user, password) = kept.login.clone().unwrap_or_default();
-    let right = match &kept.bearer {
+    let (user, password) = state.login.clone().unwrap_or_default();
+    let right = match &state.bearer {
         Some(token) => format!("n,,\u{1}auth=Bearer {token}\u{1}\u{1}"),
         None => format!("\0{user}\0{password}"),
     };
     let answer = SaslAuthenticateResponse::default();
     if shown == right {
-        answer.with_session_lifetime_ms(kept.session_ms)
+        answer.with_session_lifetime_ms(state.session_ms)
     } else if shown.starts_with("n,,") {
         // It refuses once this was heard.
         answer.with_auth_bytes(Bytes::from_static(b"{\"status\":\"invalid_token\"}"))
@@ -306,7 +306,7 @@ fn authenticate(shared: &Shared, request: SaslAuthenticateRequest) -> SaslAuthen
 }
 
 fn metadata(shared: &Shared, request: MetadataRequest, address: SocketAddr) -> MetadataResponse {
-    let count = shared.kept.lock().unwrap().partitions.len();
+    let count = shared.state.lock().unwrap().partitions.len();
     let broker = MetadataResponseBroker::default()
         .with_node_id(BrokerId(1))
         .with_host(StrBytes::from_static_str("127.0.0.1"))
@@ -327,18 +327,18 @@ fn metadata(shared: &Shared, request: MetadataRequest, address: SocketAddr) -> M
     MetadataResponse::default().with_brokers(vec![broker]).with_topics(topics.collect())
 }
 
-fn end(kept: &Kept, partition: i32) -> i64 {
-    let messages = &kept.partitions[usize::try_from(partition).unwrap()];
-    kept.first + i64::try_from(messages.len()).unwrap()
+fn end(state: &BrokerState, partition: i32) -> i64 {
+    let messages = &state.partitions[usize::try_from(partition).unwrap()];
+    state.first + i64::try_from(messages.len()).unwrap()
 }
 
 fn ends(shared: &Shared, request: ListOffsetsRequest) -> ListOffsetsResponse {
-    let kept = shared.kept.lock().unwrap();
+    let state = shared.state.lock().unwrap();
     let topics = request.topics.into_iter().map(|topic| {
         let partitions = topic.partitions.into_iter().map(|partition| {
             let offset = match partition.timestamp {
-                -2 => kept.first,
-                -1 => end(&kept, partition.partition_index),
+                -2 => state.first,
+                -1 => end(&state, partition.partition_index),
                 other => panic!("{other}"),
             };
             ListOffsetsPartitionResponse::default()
@@ -353,13 +353,13 @@ fn ends(shared: &Shared, request: ListOffsetsRequest) -> ListOffsetsResponse {
 }
 
 fn committed(shared: &Shared, request: OffsetFetchRequest) -> OffsetFetchResponse {
-    let kept = shared.kept.lock().unwrap();
+    let state = shared.state.lock().unwrap();
     let topics = request.topics.unwrap().into_iter().map(|topic| {
         let partitions = topic.partition_indexes.into_iter().map(|index| {
-            let found = kept.committed.get(&(request.group_id.to_string(), index));
+            let offset = state.committed.get(&(request.group_id.to_string(), index));
             OffsetFetchResponsePartition::default()
                 .with_partition_index(index)
-                .with_committed_offset(found.copied().unwrap_or(-1))
+                .with_committed_offset(offset.copied().unwrap_or(-1))
         });
         OffsetFetchResponseTopic::default()
             .with_name(topic.name)
@@ -369,18 +369,18 @@ fn committed(shared: &Shared, request: OffsetFetchRequest) -> OffsetFetchRespons
 }
 
 fn commit(shared: &Shared, request: OffsetCommitRequest) -> OffsetCommitResponse {
-    let mut kept = shared.kept.lock().unwrap();
+    let mut state = shared.state.lock().unwrap();
     let is_member = request.generation_id_or_member_epoch >= 0;
-    let error = match kept.has_members && !is_member {
+    let error = match state.has_members && !is_member {
         true => ResponseError::UnknownMemberId.code(),
         false => 0,
     };
-    kept.commits += 1;
+    state.commits += 1;
     let topics = request.topics.into_iter().map(|topic| {
         let partitions = topic.partitions.into_iter().map(|partition| {
             let place = (request.group_id.to_string(), partition.partition_index);
             if error == 0 {
-                kept.committed.insert(place, partition.committed_offset);
+                state.committed.insert(place, partition.committed_offset);
             }
             OffsetCommitResponsePartition::default()
                 .with_partition_index(partition.partition_index)
@@ -393,47 +393,47 @@ fn commit(shared: &Shared, request: OffsetCommitRequest) -> OffsetCommitResponse
     OffsetCommitResponse::default().with_topics(topics.collect())
 }
 
-/// What there is; none when that is nothing.
+/// Returns the available records, or `None` if there are none.
 fn fetch(shared: &Shared, request: &FetchRequest) -> Option<FetchResponse> {
-    let mut kept = shared.kept.lock().unwrap();
-    let mut found = Vec::new();
-    let is_elsewhere = kept.moves > 0;
-    kept.moves = kept.moves.saturating_sub(1);
+    let mut state = shared.state.lock().unwrap();
+    let mut partitions = Vec::new();
+    let is_elsewhere = state.moves > 0;
+    state.moves = state.moves.saturating_sub(1);
     for partition in request.topics.iter().flat_map(|topic| &topic.partitions) {
         let (index, at) = (partition.partition, partition.fetch_offset);
-        let end = end(&kept, index);
+        let end = end(&state, index);
         let answer = PartitionData::default()
             .with_partition_index(index)
             .with_high_watermark(end)
             .with_last_stable_offset(end);
         if is_elsewhere {
-            found.push(answer.with_error_code(ResponseError::NotLeaderOrFollower.code()));
-        } else if at < kept.first || at > end {
-            found.push(answer.with_error_code(ResponseError::OffsetOutOfRange.code()));
+            partitions.push(answer.with_error_code(ResponseError::NotLeaderOrFollower.code()));
+        } else if at < state.first || at > end {
+            partitions.push(answer.with_error_code(ResponseError::OffsetOutOfRange.code()));
         } else if at < end {
-            let from = usize::try_from(at - kept.first).unwrap();
-            let messages = &kept.partitions[usize::try_from(index).unwrap()][from..];
-            found.push(answer.with_records(Some(batches(
+            let from = usize::try_from(at - state.first).unwrap();
+            let messages = &state.partitions[usize::try_from(index).unwrap()][from..];
+            partitions.push(answer.with_records(Some(batches(
                 at,
                 messages,
                 partition.partition_max_bytes,
             ))));
         }
     }
-    (!found.is_empty()).then(|| {
+    (!partitions.is_empty()).then(|| {
         let topic =
-            FetchableTopicResponse::default().with_topic(name(TOPIC)).with_partitions(found);
+            FetchableTopicResponse::default().with_topic(name(TOPIC)).with_partitions(partitions);
         FetchResponse::default().with_responses(vec![topic])
     })
 }
 
 fn empty(shared: &Shared, request: &FetchRequest) -> FetchResponse {
-    let kept = shared.kept.lock().unwrap();
+    let state = shared.state.lock().unwrap();
     let asked = request.topics.iter().flat_map(|topic| &topic.partitions);
     let partitions = asked.map(|partition| {
         PartitionData::default()
             .with_partition_index(partition.partition)
-            .with_high_watermark(end(&kept, partition.partition))
+            .with_high_watermark(end(&state, partition.partition))
             .with_records(Some(Bytes::new()))
     });
     let topic = FetchableTopicResponse::default()

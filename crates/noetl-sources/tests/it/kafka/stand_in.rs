@@ -11,7 +11,7 @@ use crate::suite::{fetched, open};
 
 const WAIT: Duration = Duration::from_millis(200);
 
-/// What kcat says, given these arguments and lines.
+/// Runs kcat with these arguments and input lines, and returns its output.
 fn kcat(cluster: &TestService, arguments: &[&str], lines: &str) -> String {
     let mut kcat = Command::new("kcat")
         .args(["-q", "-b", cluster.url()])
@@ -31,7 +31,7 @@ fn keys(cluster: &TestService) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_producers_pack_messages_with_is_opened() {
+async fn messages_of_every_compression_codec_are_decompressed() {
     let Some(cluster) = TestService::kafka() else { return };
     let mut sent = BTreeSet::new();
     for packing in ["none", "gzip", "snappy", "lz4", "zstd"] {
@@ -43,46 +43,46 @@ async fn whatever_producers_pack_messages_with_is_opened() {
     }
     let source = open("kafka", &keys(&cluster)).await.unwrap();
     assert_eq!(source.backlog().await, Ok(Some(250)));
-    let found = fetched(&source, 250).await;
-    let bodies: BTreeSet<String> = found
+    let deliveries = fetched(&source, 250).await;
+    let bodies: BTreeSet<String> = deliveries
         .iter()
         .map(|delivery| String::from_utf8(delivery.message.body.to_vec()).unwrap())
         .collect();
     assert_eq!(bodies, sent);
-    let message = &found[0].message;
+    let message = &deliveries[0].message;
     assert_eq!(message.headers, [("x-a".to_owned(), "1".to_owned())]);
     assert_eq!(message.attributes["key"], "key");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others_see_how_far_the_group_has_read() {
+async fn other_clients_see_the_committed_offsets_of_the_group() {
     let Some(cluster) = TestService::kafka() else { return };
     let lines = (0..40).map(|number| number.to_string()).collect::<Vec<_>>().join("\n");
     for partition in ["0", "1", "2", "3"] {
         kcat(&cluster, &["-P", "-t", "orders", "-p", partition], &lines);
     }
     let source = open("kafka", &keys(&cluster)).await.unwrap();
-    let found = fetched(&source, 160).await;
-    let partitions: BTreeSet<i64> = found
+    let deliveries = fetched(&source, 160).await;
+    let partitions: BTreeSet<i64> = deliveries
         .iter()
         .map(|delivery| delivery.message.metadata["partition"].as_i64().unwrap())
         .collect();
     assert_eq!(partitions, BTreeSet::from([0, 1, 2, 3]), "of three brokers");
-    for delivery in &found {
+    for delivery in &deliveries {
         if delivery.message.id != "orders:2:30" {
             delivery.handle.ack().await.unwrap();
         }
     }
     assert_eq!(source.backlog().await, Ok(Some(10)));
     source.close().await;
-    drop((found, source));
+    drop((deliveries, source));
     let again = open("kafka", &keys(&cluster)).await.unwrap();
     let left: BTreeSet<String> =
-        fetched(&again, 10).await.iter().map(|found| found.message.id.clone()).collect();
+        fetched(&again, 10).await.iter().map(|delivery| delivery.message.id.clone()).collect();
     let expected: BTreeSet<String> = (30..40).map(|at| format!("orders:2:{at}")).collect();
     assert_eq!(left, expected);
     drop(again);
-    // A member of the group, of another make, goes on where it is.
+    // Another client in the same group continues at the committed offsets.
     let options = ["-G", "g", "-e", "-f", "%t:%p:%o\n", "-X", "auto.offset.reset=earliest"];
     let read = kcat(&cluster, &[&options[..], &["orders"]].concat(), "");
     assert_eq!(read.lines().map(str::to_owned).collect::<BTreeSet<_>>(), expected);
@@ -96,8 +96,8 @@ async fn messages_arrive_during_a_waiting_fetch() {
     fetched(&source, 1).await[0].handle.ack().await.unwrap();
     assert_eq!(source.fetch(10, WAIT).await.unwrap().len(), 0);
     kcat(&cluster, &["-P", "-t", "orders"], "second");
-    let found = fetched(&source, 1).await;
-    assert_eq!(&found[0].message.body[..], b"second");
-    found[0].handle.ack().await.unwrap();
+    let deliveries = fetched(&source, 1).await;
+    assert_eq!(&deliveries[0].message.body[..], b"second");
+    deliveries[0].handle.ack().await.unwrap();
     assert_eq!(source.backlog().await, Ok(Some(0)));
 }

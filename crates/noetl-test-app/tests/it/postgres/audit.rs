@@ -24,7 +24,7 @@ fn used(id: i64) -> SecretUse {
 }
 
 /// Records five uses, runs this SQL, and returns the problems found with and without the earlier head.
-async fn found_after(sql: &str) -> [Vec<String>; 2] {
+async fn problems_after(sql: &str) -> [Vec<String>; 2] {
     let database = migrated_database();
     let options = Options::new(&database.url()).expect("a URL");
     let store = PostgresStore::open(options).await.expect("a store");
@@ -36,21 +36,21 @@ async fn found_after(sql: &str) -> [Vec<String>; 2] {
     if !sql.is_empty() {
         database.psql(sql);
     }
-    let mut found = Vec::new();
+    let mut reported = Vec::new();
     for head in [Some(head), None] {
-        found.push(verify_audit(&store, head, since).await.expect("a look").problems);
+        reported.push(verify_audit(&store, head, since).await.expect("a look").problems);
     }
-    let found: [Vec<_>; 2] = found.try_into().expect("two looks");
-    found.map(|problems| problems.iter().map(ToString::to_string).collect())
+    let reported: [Vec<_>; 2] = reported.try_into().expect("two looks");
+    reported.map(|problems| problems.iter().map(ToString::to_string).collect())
 }
 
 #[tokio::test]
 async fn an_unchanged_audit_has_no_problems() {
-    assert_eq!(found_after("").await, [[""; 0]; 2]);
+    assert_eq!(problems_after("").await, [[""; 0]; 2]);
 }
 
 #[tokio::test]
-async fn every_change_to_a_use_is_found() {
+async fn every_change_to_an_audit_record_is_detected() {
     for sql in [
         "update noetl.secret_audit set credential = 'other' where audit_id = 3",
         "update noetl.secret_audit set outcome = 'denied' where audit_id = 3",
@@ -69,17 +69,17 @@ async fn every_change_to_a_use_is_found() {
         "update noetl.audit_link set link_hash = decode(repeat('00', 32), 'hex') where seq = 5",
         "update noetl.audit_head set seq = 4, link_hash = (select link_hash from noetl.audit_link where seq = 4)",
     ] {
-        let [with_head, without] = found_after(sql).await;
+        let [with_head, without] = problems_after(sql).await;
         assert!(!with_head.is_empty(), "{sql}");
         assert!(!without.is_empty(), "{sql}");
     }
 }
 
 #[tokio::test]
-async fn a_truncated_audit_is_found_by_the_saved_head() {
+async fn a_saved_head_detects_a_truncated_audit() {
     let sql = "delete from noetl.secret_audit where chain_seq = 5; delete from noetl.audit_link where seq = 5; \
                update noetl.audit_head set seq = 4, link_hash = (select link_hash from noetl.audit_link where seq = 4)";
-    let [with_head, without] = found_after(sql).await;
+    let [with_head, without] = problems_after(sql).await;
     assert!(!with_head.is_empty(), "the head tells");
     assert_eq!(without, [""; 0], "and nothing else can");
 }

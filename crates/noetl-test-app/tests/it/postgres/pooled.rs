@@ -7,7 +7,7 @@ use noetl_test_services::postgres::TestDatabase;
 use crate::postgres::faults::plane::Plane;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn executions_run_and_notifications_arrive_past_the_proxy() {
+async fn executions_run_and_notifications_bypass_the_pooler() {
     let database = TestDatabase::new();
     // Another time zone shows whether the session settings pass the proxy.
     let name = database.url().rsplit('/').next().expect("a name").to_owned();

@@ -71,13 +71,14 @@ pub(crate) async fn work(control: &ControlPlane, execution: ExecutionId, command
     control.remote.reports.claim(&None, command.id, "w").await.expect("a claim");
     let tenant = Tenant::default();
     for event_type in ["command.started", "call.done", "command.completed"] {
-        let taken = control.remote.reports.record(&tenant, report(execution, command, event_type));
-        taken.await.expect("a report");
+        let recorded =
+            control.remote.reports.record(&tenant, report(execution, command, event_type));
+        recorded.await.expect("a report");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fan_out_reported_through_two_replicas_ends_once_and_whole() {
+async fn a_fan_out_reported_through_two_replicas_completes_exactly_once() {
     let database = migrated_database();
     let width = width();
     let (one, store) = replica(&database.url(), 1).await;
@@ -109,7 +110,7 @@ async fn a_fan_out_reported_through_two_replicas_ends_once_and_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_replicas_that_claim_one_command_one_gets_it() {
+async fn only_one_of_two_concurrent_claims_through_replicas_succeeds() {
     let database = migrated_database();
     let (one, store) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;
@@ -209,7 +210,7 @@ async fn a_wait_ends_when_another_replica_finishes_the_execution() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_learns_at_one_replica_of_a_cancel_through_another() {
+async fn heartbeats_at_one_replica_report_cancels_through_another() {
     let database = migrated_database();
     let (one, store) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;
@@ -279,7 +280,7 @@ async fn registered_at_once(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_of_one_path_registered_through_two_replicas_at_once_are_versions_of_it() {
+async fn concurrent_registrations_through_two_replicas_create_consecutive_versions() {
     let database = migrated_database();
     let (one, _) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;
@@ -290,7 +291,7 @@ async fn documents_of_one_path_registered_through_two_replicas_at_once_are_versi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_registered_through_two_replicas_at_once_follows_the_newest_version() {
+async fn a_schedule_registered_concurrently_through_two_replicas_has_the_newest_version() {
     let database = migrated_database();
     let (one, _) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;
@@ -315,7 +316,7 @@ async fn a_schedule_registered_through_two_replicas_at_once_follows_the_newest_v
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_worker_that_polls_two_replicas_at_once_keeps_both_leases() {
+async fn a_new_worker_polling_two_replicas_concurrently_gets_both_leases() {
     let database = migrated_database();
     let (one, _) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;

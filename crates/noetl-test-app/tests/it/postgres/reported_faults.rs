@@ -38,7 +38,7 @@ async fn a_connection_pool_that_is_exhausted() {
     let started = control.journal.executions.start(&tenant, request).await.expect("a start");
 
     // A caller that never releases its lock uses up the connections of callers.
-    let taken = store.hold(ExecutionId::new(1)).await.expect("a connection");
+    let lock = store.hold(ExecutionId::new(1)).await.expect("a connection");
     let names: Vec<_> = beside.live("").await.expect("leases").into_iter().collect();
     assert!(!names.is_empty(), "a process has a lease");
     for before in names {
@@ -52,7 +52,7 @@ async fn a_connection_pool_that_is_exhausted() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
-    drop(taken);
+    drop(lock);
 
     let ended = control.journal.executions.wait_until_finished(&tenant, started.execution).await;
     let row = ended.expect("an answer").expect("an execution");

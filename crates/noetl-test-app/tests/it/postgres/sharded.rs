@@ -111,8 +111,8 @@ async fn an_unavailable_database_fails_only_its_executions() {
         let id = house.start().await.expect("a start");
         for (number, store) in house.stores.iter().enumerate() {
             let store: Arc<dyn Store> = store.clone();
-            let found = store.tenant_of(id).await.expect("a read").is_some();
-            assert_eq!(found, number == home(id), "{id} in {number}");
+            let is_stored = store.tenant_of(id).await.expect("a read").is_some();
+            assert_eq!(is_stored, number == home(id), "{id} in {number}");
         }
         all.insert(id);
     }

@@ -172,7 +172,7 @@ async fn databases_of_earlier_programs_are_upgraded_and_their_executions_finish(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgrade_that_loses_an_event_is_noticed() {
+async fn a_lost_event_fails_the_upgrade_check() {
     for fixture in fixtures() {
         let database = loaded(&fixture);
         let store = opened(&database).await;

@@ -12,7 +12,7 @@ use noetl_test_services::nats::TestNats;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::published_worker::stage::{
+use crate::published_worker::fixture::{
     app, bus, counted, ended, execute, options, playbook, register, start, until,
 };
 
@@ -85,14 +85,14 @@ async fn commands_that_cannot_run_are_dropped_after_one_claim() {
     let (bus, mut messages) = (bus(&nats), Vec::new());
     bus.connected().await;
     for event in [unable.get(), 7] {
-        let said = json!({
+        let announcement = json!({
             "command_id": format!("1:s:{event}"), "event_id": event,
             "execution_id": foreign.get(), "step": "s", "server_url": app.base,
         });
         messages.push(StreamMessage {
             subject: "noetl.commands.shared.1".to_owned(),
             id: format!("by hand {event}"),
-            payload: said.to_string().into_bytes(),
+            payload: announcement.to_string().into_bytes(),
         });
     }
     assert_eq!(bus.publish(messages).await, vec![Ok(PublishAck::New); 2]);
@@ -158,7 +158,7 @@ async fn workers_claim_only_commands_of_their_pool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_result_is_stored_and_read_back_whole() {
+async fn a_large_result_is_stored_and_read_completely() {
     let nats = TestNats::start();
     let app = app(&nats).await;
     let worker = PublishedWorker::start(options(&app, &nats, "w1"));
@@ -224,7 +224,7 @@ async fn a_failing_tool_fails_its_step() {
 /// Rules retry by the fields of an error, `_attempt` is known to settings, and what tasks set is seen
 /// by later ones, as on a worker of the control plane.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipeline_has_its_names_and_its_attempts() {
+async fn a_pipeline_sees_earlier_values_and_its_attempt_number() {
     let nats = TestNats::start();
     let app = app(&nats).await;
     let worker = PublishedWorker::start(options(&app, &nats, "w1"));

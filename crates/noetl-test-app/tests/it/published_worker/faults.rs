@@ -8,7 +8,7 @@ use noetl_test_app::TestApp;
 use noetl_test_app::published_worker::PublishedWorker;
 use noetl_test_services::nats::TestNats;
 
-use crate::published_worker::stage::{
+use crate::published_worker::fixture::{
     Supervised, app, bus, counted, early_app, ended, execute, options, playbook, ready, register,
     until,
 };
@@ -72,7 +72,7 @@ async fn until_some_steps_ran(app: &TestApp, ids: &[ExecutionId]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_deleted_in_the_middle_of_a_run_is_rebuilt_from_the_database() {
+async fn a_stream_deleted_during_a_run_is_rebuilt_from_the_database() {
     let nats = TestNats::start();
     let app = app(&nats).await;
     let _worker = Supervised::start(options(&app, &nats, "w1"));
@@ -87,7 +87,7 @@ async fn a_stream_that_is_deleted_in_the_middle_of_a_run_is_rebuilt_from_the_dat
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_and_comes_back_delays_and_loses_nothing() {
+async fn executions_finish_after_nats_is_killed_and_restarted() {
     let mut nats = TestNats::start();
     let app = app(&nats).await;
     let _worker = Supervised::start(options(&app, &nats, "w1"));
@@ -102,7 +102,7 @@ async fn a_server_that_is_killed_and_comes_back_delays_and_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_absent_at_the_start_gets_everything_when_it_comes() {
+async fn pending_announcements_are_published_once_nats_starts() {
     let mut nats = TestNats::stopped();
     let app = early_app(&nats).await;
     let ids = begin(&app).await;
@@ -114,7 +114,7 @@ async fn a_server_that_is_absent_at_the_start_gets_everything_when_it_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn announcements_that_come_twice_and_late_change_nothing() {
+async fn duplicate_and_late_announcements_change_nothing() {
     let nats = TestNats::start();
     let app = app(&nats).await;
     let ids = begin(&app).await;
@@ -123,10 +123,10 @@ async fn announcements_that_come_twice_and_late_change_nothing() {
     let again = async |mark: &str| {
         let bus = bus(&nats);
         bus.connected().await;
-        let copies = announced.iter().map(|kept| StreamMessage {
-            subject: kept.subject.clone(),
-            id: format!("{} {mark}", kept.id),
-            payload: kept.payload.clone(),
+        let copies = announced.iter().map(|message| StreamMessage {
+            subject: message.subject.clone(),
+            id: format!("{} {mark}", message.id),
+            payload: message.payload.clone(),
         });
         let copies: Vec<StreamMessage> = copies.collect();
         assert!(bus.publish(copies).await.iter().all(Result::is_ok));

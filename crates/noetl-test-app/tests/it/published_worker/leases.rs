@@ -10,7 +10,7 @@ use noetl_test_services::nats::TestNats;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::published_worker::stage::{app, counted, ended, options, playbook, start, until};
+use crate::published_worker::fixture::{app, counted, ended, options, playbook, start, until};
 
 fn one_step() -> String {
     playbook("{}", "  - {step: s, tool: {kind: python, code: 'result = {\"ok\": True}'}}\n")
@@ -46,7 +46,7 @@ async fn commands_of_a_dead_worker_are_reissued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_zombie_changes_nothing() {
+async fn reports_of_a_zombie_worker_change_nothing() {
     let nats = TestNats::start();
     let app = app(&nats).await;
     let gate = Arc::new(Semaphore::new(0));

@@ -12,7 +12,7 @@ use noetl_test_services::nats::TestNats;
 use noetl_test_services::postgres::TestDatabase;
 use serde_json::Value;
 
-use crate::published_worker::stage::{app_over, ended, execute, options, ready, register};
+use crate::published_worker::fixture::{app_over, ended, execute, options, ready, register};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 

@@ -69,7 +69,7 @@ async fn logs_replay_as_they_do_in_memory() {
     let options = Options::file(directory.path().join("noetl.db"));
     let store = Arc::new(SqliteStore::open(options).expect("a store"));
     fill(&*store).await;
-    let found = control(store.clone()).await;
+    let control_plane = control(store.clone()).await;
     let requests = [
         all_of(10),
         // A second replay, from the snapshot of the first.
@@ -83,18 +83,18 @@ async fn logs_replay_as_they_do_in_memory() {
     ];
     for request in &requests {
         let one = expected.views.replay.state(request).await.expect("a state");
-        let other = found.views.replay.state(request).await.expect("a state");
+        let other = control_plane.views.replay.state(request).await.expect("a state");
         assert_eq!(one.state, other.state, "{request:?}");
         assert_eq!(one.is_truncated, other.is_truncated, "{request:?}");
     }
-    let kept = store.snapshot(&Tenant::default(), "replay_state", "execution/10/all").await;
-    assert_eq!(kept.expect("a read").expect("a kept state").meta["rows"], 11_003);
-    let state = found.views.replay.state(&all_of(11)).await.expect("a state").state;
+    let snapshot = store.snapshot(&Tenant::default(), "replay_state", "execution/10/all").await;
+    assert_eq!(snapshot.expect("a read").expect("a kept state").meta["rows"], 11_003);
+    let state = control_plane.views.replay.state(&all_of(11)).await.expect("a state").state;
     assert_eq!(state.event_count, 2);
     assert_eq!(state.stages["4"].opened_event_id, Some(-3));
     assert_eq!(state.frames["5"].stage_id.as_deref(), Some("4"));
     expected.close().await;
-    found.close().await;
+    control_plane.close().await;
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ fn sql(sql: &str) -> impl FnOnce(&Connection) {
 }
 
 /// Writes a finished and a running execution, damages the file, and returns the problems found.
-async fn found_after(damage: impl FnOnce(&Connection)) -> Vec<(i64, String)> {
+async fn problems_after(damage: impl FnOnce(&Connection)) -> Vec<(i64, String)> {
     let (store, directory) = temporary();
     let path = directory.path().join("noetl.db");
     let (mut ended, mut runs) = (Story::new(10), Story::new(11));
@@ -35,58 +35,63 @@ async fn found_after(damage: impl FnOnce(&Connection)) -> Vec<(i64, String)> {
 }
 
 #[tokio::test]
-async fn a_sound_file_has_no_problems() {
-    assert_eq!(found_after(|_| ()).await, []);
+async fn an_intact_database_has_no_problems() {
+    assert_eq!(problems_after(|_| ()).await, []);
 }
 
 #[tokio::test]
-async fn a_gap_in_a_log_is_found() {
-    let found = found_after(|file| edit_log(file, 11, |rows| rows.retain(|row| row.seq.0 != 5)));
-    assert_eq!(found.await, [(11, "the log goes from place 4 to 6".to_owned())]);
-    let found =
-        found_after(sql("delete from event_append where execution_id = 11 and first_seq = 4"));
-    let (found, short) = (found.await, "its row is at version 6, and its log ends at 3");
-    assert!(found.contains(&(11, short.to_owned())), "{found:?}");
+async fn a_gap_in_a_log_is_reported() {
+    let problems =
+        problems_after(|file| edit_log(file, 11, |rows| rows.retain(|row| row.seq.0 != 5)));
+    assert_eq!(problems.await, [(11, "the log goes from place 4 to 6".to_owned())]);
+    let problems =
+        problems_after(sql("delete from event_append where execution_id = 11 and first_seq = 4"));
+    let (problems, short) = (problems.await, "its row is at version 6, and its log ends at 3");
+    assert!(problems.contains(&(11, short.to_owned())), "{problems:?}");
 }
 
 #[tokio::test]
-async fn a_log_that_lost_its_end_is_found() {
-    let found = found_after(|file| edit_log(file, 10, |rows| rows.retain(|row| row.seq.0 != 5)));
-    let found = found.await;
+async fn a_log_without_its_last_event_is_reported() {
+    let problems =
+        problems_after(|file| edit_log(file, 10, |rows| rows.retain(|row| row.seq.0 != 5)));
+    let problems = problems.await;
     let wrong = [
         "its row is at version 5, and its log ends at 4",
         "its row says COMPLETED, and its log RUNNING",
     ];
-    assert_eq!(found, wrong.map(|text| (10, text.to_owned())));
+    assert_eq!(problems, wrong.map(|text| (10, text.to_owned())));
 }
 
 #[tokio::test]
-async fn a_second_end_is_found() {
-    let found = found_after(|file| {
+async fn a_second_terminal_event_is_reported() {
+    let problems = problems_after(|file| {
         edit_log(file, 10, |rows| {
             let (seq, event_id) = (rows[3].seq, rows[3].event_id);
             rows[3] = EventRow { seq, event_id, ..rows[4].clone() };
         });
         sql("delete from command where execution_id = 10")(file);
     });
-    let found = found.await;
-    assert!(found.contains(&(10, "it ended 2 times".to_owned())), "{found:?}");
+    let problems = problems.await;
+    assert!(problems.contains(&(10, "it ended 2 times".to_owned())), "{problems:?}");
 }
 
 #[tokio::test]
-async fn an_open_command_that_its_log_ended_is_found() {
+async fn an_open_row_of_a_completed_command_is_reported() {
     let pending = "update command set state = 'PENDING', worker_id = null, ended_at = null
         where execution_id = 10";
-    let found = found_after(sql(pending)).await;
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].1.ends_with("is PENDING and differs from the log, COMPLETED"), "{found:?}");
+    let problems = problems_after(sql(pending)).await;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(
+        problems[0].1.ends_with("is PENDING and differs from the log, COMPLETED"),
+        "{problems:?}"
+    );
 }
 
 #[tokio::test]
-async fn a_missing_command_of_a_running_execution_is_found() {
-    let found = found_after(sql("delete from command where execution_id = 11")).await;
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].1.ends_with("has no row"), "{found:?}");
+async fn a_missing_command_row_of_a_running_execution_is_reported() {
+    let problems = problems_after(sql("delete from command where execution_id = 11")).await;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].1.ends_with("has no row"), "{problems:?}");
 }
 
 #[tokio::test]

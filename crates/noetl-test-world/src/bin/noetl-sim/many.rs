@@ -33,8 +33,8 @@ struct Sum {
     faults: BTreeMap<String, u64>,
 }
 
-pub(crate) fn run(given: &[String]) -> Result<bool, String> {
-    let settings = settings(given)?;
+pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
+    let settings = settings(arguments)?;
     let began = Instant::now();
     let (next, stop) = (AtomicU64::new(settings.seeds.start), AtomicBool::new(false));
     let (sum, first_wrong) = (Mutex::new(Sum::default()), Mutex::new(None));
@@ -108,10 +108,10 @@ impl Progress {
     }
 }
 
-fn settings(given: &[String]) -> Result<Settings, String> {
+fn settings(arguments: &[String]) -> Result<Settings, String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut settings = Settings { seeds: 0..1000, jobs: cores, planted: None };
-    let mut rest = given.iter();
+    let mut rest = arguments.iter();
     while let Some(name) = rest.next() {
         let value = arguments::value(name, &mut rest)?;
         match name.as_str() {

@@ -1,4 +1,4 @@
-//! One simulation, in a process whose randomness follows from the seed.
+//! Runs one simulation in a process whose randomness follows from the seed.
 
 use std::process::Command;
 
@@ -14,13 +14,13 @@ pub(crate) const CHANCE: &str = "NOETL_SIM_CHANCE";
     clippy::disallowed_methods,
     reason = "the randomness is replaced from the start of the process"
 )]
-pub(crate) fn run(given: &[String]) -> Result<bool, String> {
-    let (config, shows) = arguments::config(given)?;
+pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
+    let (config, shows) = arguments::config(arguments)?;
     if std::env::var(CHANCE).as_deref() != Ok(config.seed.to_string().as_str()) {
         // It has to be set before anything draws from it.
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
-        command.arg("one").args(given).env(CHANCE, config.seed.to_string());
+        command.arg("one").args(arguments).env(CHANCE, config.seed.to_string());
         let status = command.status().map_err(|error| error.to_string())?;
         return Ok(status.success());
     }

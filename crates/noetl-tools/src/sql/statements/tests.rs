@@ -11,7 +11,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn semicolons_in_quotes_and_comments_part_nothing() {
+fn semicolons_in_quotes_and_comments_do_not_split_statements() {
     check("a; b", &["a", "b"]);
     check(" ; -- c;\n ; /* ; */ ", &[]);
     check("x ';' ; y \";\" z", &["x ';'", "y \";\" z"]);
@@ -26,7 +26,7 @@ fn semicolons_in_quotes_and_comments_part_nothing() {
 }
 
 #[test]
-fn bodies_of_routines_and_triggers_stay_whole() {
+fn bodies_of_routines_and_triggers_are_not_split() {
     let routine = "create function f() returns int begin atomic \
                    insert a; return case when b then 1 else 2 end; end";
     check(&format!("{routine}; next"), &[routine, "next"]);
@@ -40,10 +40,10 @@ fn bodies_of_routines_and_triggers_stay_whole() {
 }
 
 #[test]
-fn verbs_and_control_are_seen() {
+fn verbs_and_transaction_control_are_recognized() {
     let read = |text| {
-        let found = split(text, Dialect::Postgres).remove(0);
-        (found.verb, found.control)
+        let statement = split(text, Dialect::Postgres).remove(0);
+        (statement.verb, statement.control)
     };
     assert_eq!(read("with a as (delete from b returning c) insert into d").0, "insert");
     assert_eq!(read("WITH RECURSIVE a AS (values (1)) Select 1").0, "select");
@@ -58,7 +58,7 @@ fn verbs_and_control_are_seen() {
 }
 
 #[test]
-fn names_become_numbers_where_they_are_parameters() {
+fn named_parameters_become_numbered_parameters() {
     let number = |text| {
         let (text, names) = number_names(text, Dialect::Postgres, |_| Ok(true)).unwrap();
         (text, names.into_iter().map(str::to_owned).collect::<Vec<_>>())
@@ -76,7 +76,7 @@ fn names_become_numbers_where_they_are_parameters() {
 }
 
 #[test]
-fn names_are_quoted() {
+fn identifiers_are_quoted() {
     assert_eq!(quoted("a\"; drop", false), "\"a\"\"; drop\"");
     assert_eq!(quoted("a.b", true), "\"a\".\"b\"");
     assert_eq!(quoted("a.b", false), "\"a.b\"");

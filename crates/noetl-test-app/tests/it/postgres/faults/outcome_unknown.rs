@@ -69,12 +69,12 @@ struct How {
 }
 
 async fn hand_on(mut client: TcpStream, mut server: TcpStream, how: How) -> std::io::Result<()> {
-    let (mut asked, mut said) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let (mut request_bytes, mut response_bytes) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let (mut is_writer, mut pieces, mut is_cut) = (false, 0, false);
     loop {
         tokio::select! {
-            read = client.read(&mut asked) => {
-                let piece = &asked[..read?];
+            read = client.read(&mut request_bytes) => {
+                let piece = &request_bytes[..read?];
                 if piece.is_empty() {
                     return Ok(());
                 }
@@ -87,8 +87,8 @@ async fn hand_on(mut client: TcpStream, mut server: TcpStream, how: How) -> std:
                     return Ok(());
                 }
             }
-            read = server.read(&mut said) => {
-                let piece = &said[..read?];
+            read = server.read(&mut response_bytes) => {
+                let piece = &response_bytes[..read?];
                 if is_cut {
                     how.count.fetch_add(1, Ordering::Relaxed);
                     return Ok(());

@@ -126,8 +126,8 @@ impl Load {
         let acknowledged: Vec<_> = self.senders.join_all().await.into_iter().flatten().collect();
         for (execution, report) in acknowledged {
             end_of(&plane.store, execution).await;
-            let found = plane.store.find_event(execution, report).await.expect("a read");
-            assert!(found.is_some(), "{execution}: an acknowledged report is in the log");
+            let event = plane.store.find_event(execution, report).await.expect("a read");
+            assert!(event.is_some(), "{execution}: an acknowledged report is in the log");
         }
         let all = database.run("select execution_id from noetl.execution");
         let mut checks = JoinSet::new();
@@ -162,7 +162,7 @@ impl Caller {
     /// Sends a report with its own event ID.
     async fn report(&self, execution: ExecutionId, id: EventId) {
         for _ in 0..ATTEMPTS_MAX {
-            let said = EventReport {
+            let event_report = EventReport {
                 execution,
                 event: Some(id),
                 event_type: "progress".into(),
@@ -173,7 +173,7 @@ impl Caller {
                 worker: None,
                 columns: None,
             };
-            match self.control.remote.reports.record(&Tenant::default(), said).await {
+            match self.control.remote.reports.record(&Tenant::default(), event_report).await {
                 Ok(_) => return,
                 Err(error) => self.retry_later(format!("{error:?}")).await,
             }

@@ -11,7 +11,7 @@ const SLOW: &str = "create function noetl.wait() returns trigger language plpgsq
      execute function noetl.wait()";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_disk_makes_batches_grow_and_fails_nothing() {
+async fn a_slow_disk_causes_larger_batches_and_no_failures() {
     let database = TestDatabase::new();
     let plane = Plane::open(&database.url()).await;
     let mut trouble = plane.control.journal.watch.last_commit_error();

@@ -51,8 +51,8 @@ async fn deadlocks_with_another_program_only_delay_executions() {
     let pool = PgPool::connect(&database.url()).await.expect("a connection");
     let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
     for _ in 0..2000 {
-        let found: i64 = sqlx::query_scalar(deadlocks).fetch_one(&pool).await.expect("a number");
-        if found >= 5 {
+        let count: i64 = sqlx::query_scalar(deadlocks).fetch_one(&pool).await.expect("a number");
+        if count >= 5 {
             break;
         }
         let mut transaction = pool.begin().await.expect("a transaction");
@@ -76,8 +76,8 @@ async fn deadlocks_with_another_program_only_delay_executions() {
         // The transaction changed nothing, so its outcome does not matter.
         let _ = transaction.rollback().await;
     }
-    let found: i64 = sqlx::query_scalar(deadlocks).fetch_one(&pool).await.expect("a number");
-    assert!(found >= 5, "{found} deadlocks");
+    let count: i64 = sqlx::query_scalar(deadlocks).fetch_one(&pool).await.expect("a number");
+    assert!(count >= 5, "{count} deadlocks");
     load.ends_whole(&plane, &database).await;
     assert!(!trouble.has_changed().expect("a control plane"), "{:?}", trouble.borrow());
     plane.close().await;

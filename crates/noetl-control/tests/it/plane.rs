@@ -14,7 +14,7 @@ use noetl_tools::{Noop, Tool, ToolCall, ToolRegistry};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// A tool that runs until the test lets it end, and says how many run.
+/// A tool that runs until the test opens it, and counts running calls.
 #[derive(Clone)]
 pub(crate) struct Gate {
     pub(crate) open: Arc<Semaphore>,
@@ -51,13 +51,13 @@ impl Tool for Gate {
 }
 
 /// A control plane with a worker.
-pub(crate) struct Plant {
+pub(crate) struct TestPlane {
     pub(crate) control: Arc<ControlPlane>,
     pub(crate) tenant: Tenant,
     worker: JoinHandle<()>,
 }
 
-impl Plant {
+impl TestPlane {
     pub(crate) async fn open(store: &Arc<FaultyStore>, slots: usize, gate: &Gate) -> Self {
         Self::with(store, Options { slots, ..Options::default() }, gate).await
     }
@@ -88,11 +88,11 @@ impl Plant {
     }
 
     fn of(control: ControlPlane, gate: &Gate) -> Self {
-        Self::equipped(control, ToolRegistry::default().with(Noop).with(Echo).with(gate.clone()))
+        Self::with_tools(control, ToolRegistry::default().with(Noop).with(Echo).with(gate.clone()))
     }
 
     /// With these tools.
-    pub(crate) fn equipped(control: ControlPlane, tools: ToolRegistry) -> Self {
+    pub(crate) fn with_tools(control: ControlPlane, tools: ToolRegistry) -> Self {
         let control = Arc::new(control);
         let worker = Worker::new(control.journal.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::ZERO));
@@ -100,7 +100,7 @@ impl Plant {
     }
 
     /// With a worker that takes nothing.
-    pub(crate) fn equipped_without_worker(control: ControlPlane) -> Self {
+    pub(crate) fn without_worker(control: ControlPlane) -> Self {
         let worker = tokio::spawn(async {});
         Self { control: Arc::new(control), tenant: Tenant::default(), worker }
     }
@@ -110,7 +110,7 @@ impl Plant {
         self.start_with(workflow, Map::new()).await
     }
 
-    /// The same with a payload.
+    /// Like [`start`](Self::start), with a payload.
     pub(crate) async fn start_with(&self, workflow: &str, payload: Map) -> ExecutionId {
         let catalog = Some(self.register(workflow).await);
         let request = StartRequest { catalog, payload, ..StartRequest::default() };
@@ -139,11 +139,11 @@ impl Plant {
         log
     }
 
-    /// Dies: nothing is given back, nothing is said. Its lease ends by itself.
+    /// Crashes: nothing is released or reported, and the lease expires by itself.
     pub(crate) async fn killed(self) {
         let Self { control, worker, .. } = self;
         worker.abort();
-        // Whoever is aborted is over once it was waited for.
+        // An aborted task has ended once it was awaited.
         let _ = worker.await;
         drop(control);
     }
@@ -170,7 +170,7 @@ pub(crate) fn chain(steps: usize) -> String {
         .collect()
 }
 
-/// How many events of the log this picks.
+/// Counts the events of a log that match.
 pub(crate) fn count(log: &[Event], pick: impl Fn(&Fact) -> bool) -> usize {
     log.iter().filter(|event| pick(&event.fact)).count()
 }

@@ -15,17 +15,17 @@ use noetl_worker::{CommandExecutor, CommandTask, LoadError, ValueFetcher};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-/// What a tool does with a call.
-type Does = dyn Fn(&ToolCall) -> Result<Value, Failure> + Send + Sync;
+/// Behavior of a [`ScriptedTool`] for one call.
+type ToolBehavior = dyn Fn(&ToolCall) -> Result<Value, Failure> + Send + Sync;
 
-/// A tool that does what it is told, and remembers what it was given.
+/// A tool that runs a closure and records its inputs.
 #[derive(Clone)]
-pub(crate) struct Told {
-    does: Arc<Does>,
+pub(crate) struct ScriptedTool {
+    does: Arc<ToolBehavior>,
     pub(crate) calls: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Told {
+impl ScriptedTool {
     pub(crate) fn new(
         does: impl Fn(&ToolCall) -> Result<Value, Failure> + Send + Sync + 'static,
     ) -> Self {
@@ -37,16 +37,16 @@ impl Told {
         Self::new(|call| Ok(Value::Object(call.input.clone())))
     }
 
-    /// What it was given so far.
-    pub(crate) fn given(&self) -> Vec<Value> {
+    /// Returns the inputs of all calls so far.
+    pub(crate) fn inputs(&self) -> Vec<Value> {
         self.calls.lock().unwrap().clone()
     }
 }
 
 #[async_trait]
-impl Tool for Told {
+impl Tool for ScriptedTool {
     fn kind(&self) -> &'static str {
-        "told"
+        "scripted"
     }
 
     async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
@@ -58,14 +58,14 @@ impl Tool for Told {
 
 /// Values by digest, and failures that come first.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct StoredValues {
     pub(crate) values: HashMap<String, Value>,
     pub(crate) failures: Mutex<VecDeque<LoadError>>,
     pub(crate) loads: Mutex<Vec<String>>,
 }
 
 #[async_trait]
-impl ValueFetcher for Kept {
+impl ValueFetcher for StoredValues {
     async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
         self.loads.lock().unwrap().push(reference.digest.to_string());
         if let Some(failure) = self.failures.lock().unwrap().pop_front() {
@@ -78,7 +78,7 @@ impl ValueFetcher for Kept {
     }
 }
 
-pub(crate) fn performer(tool: Told, values: Arc<Kept>) -> CommandExecutor {
+pub(crate) fn performer(tool: ScriptedTool, values: Arc<StoredValues>) -> CommandExecutor {
     CommandExecutor::new(ToolRegistry::default().with(tool), values, clock())
 }
 
@@ -145,14 +145,14 @@ pub(crate) fn scope(ctx: Value) -> CommandScope {
 }
 
 /// Runs tasks of the told tool.
-pub(crate) async fn run(tool: &Told, tasks: Value) -> CommandOutcome {
+pub(crate) async fn run(tool: &ScriptedTool, tasks: Value) -> CommandOutcome {
     let command = command("task_sequence", json!({ "tasks": tasks }), Some(scope(json!({}))));
     performer(tool.clone(), Arc::default()).execute(&command).await
 }
 
 /// A task of the told tool.
 pub(crate) fn task(name: &str, more: Value) -> Value {
-    let mut task = json!({"name": name, "kind": "told"});
+    let mut task = json!({"name": name, "kind": "scripted"});
     task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     task
 }

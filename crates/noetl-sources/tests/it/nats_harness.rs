@@ -1,4 +1,4 @@
-//! A control plane, a NATS server with a stream, and what is needed to see what becomes of messages.
+//! A control plane and a NATS server for tests of the runtime.
 
 use std::ops::Deref;
 
@@ -8,75 +8,75 @@ use noetl_sources::SubscriptionRuntime;
 use noetl_test_app::TestApp;
 use noetl_test_services::nats::TestNats;
 
-use crate::hall::Hall;
-pub(crate) use crate::hall::{options, until};
+use crate::harness::Harness;
+pub(crate) use crate::harness::{options, until};
 
-/// Where messages are published.
+/// Subject of published messages.
 pub(crate) const SUBJECT: &str = "orders.new";
 
-pub(crate) struct Stage {
-    hall: Hall,
+pub(crate) struct NatsHarness {
+    harness: Harness,
     pub(crate) nats: TestNats,
 }
 
-impl Deref for Stage {
-    type Target = Hall;
+impl Deref for NatsHarness {
+    type Target = Harness;
 
-    fn deref(&self) -> &Hall {
-        &self.hall
+    fn deref(&self) -> &Harness {
+        &self.harness
     }
 }
 
-impl Stage {
+impl NatsHarness {
     pub(crate) async fn new() -> Self {
         Self::with(TestNats::start(), TestApp::start(4).await).await
     }
 
     pub(crate) async fn with(nats: TestNats, app: TestApp) -> Self {
-        Self { hall: Hall::new(app).await, nats }
+        Self { harness: Harness::new(app).await, nats }
     }
 
-    /// With the stream `ORDERS`.
+    /// Starts the harness with the stream `ORDERS`.
     pub(crate) async fn with_stream() -> Self {
-        let stage = Self::new().await;
-        stage.make_stream().await;
-        stage
+        let harness = Self::new().await;
+        harness.make_stream().await;
+        harness
     }
 
     pub(crate) async fn make_stream(&self) {
         self.nats.create_stream("ORDERS", "orders.>").await;
     }
 
-    /// Registers a document with these further keys of its `spec`.
+    /// Registers a document for the stream `ORDERS` with further keys of its `spec`.
     pub(crate) async fn document(&self, path: &str, more: &str) {
-        self.whole_document(path, &format!("  stream: ORDERS\n{more}")).await;
+        self.register_nats_document(path, &format!("  stream: ORDERS\n{more}")).await;
     }
 
-    pub(crate) async fn whole_document(&self, path: &str, keys: &str) {
+    pub(crate) async fn register_nats_document(&self, path: &str, keys: &str) {
         let keys = format!("  url: {}\n{keys}", self.nats.url());
-        self.document_of("nats", path, &keys).await;
+        self.register_document("nats", path, &keys).await;
     }
 
     pub(crate) async fn publish(&self, count: usize) {
         publish(&self.nats.context().await, 0..count).await;
     }
 
-    /// Waits until nothing waits at the source.
-    pub(crate) async fn acknowledged(&self, consumer: &str) {
-        until("every message to be acknowledged", async || self.waiting(consumer).await == 0).await;
+    /// Waits until every message of the consumer is acked.
+    pub(crate) async fn wait_until_acked(&self, consumer: &str) {
+        until("every message to be acknowledged", async || self.unacked(consumer).await == 0).await;
     }
 
-    /// How much waits at a consumer, what was handed out included.
-    pub(crate) async fn waiting(&self, consumer: &str) -> u64 {
+    /// Returns the number of unacked messages of a consumer, including messages in flight.
+    pub(crate) async fn unacked(&self, consumer: &str) -> u64 {
         self.nats.unacked("ORDERS", consumer).await
     }
 
     pub(crate) async fn close(self, runtimes: impl IntoIterator<Item = SubscriptionRuntime>) {
-        self.hall.close(runtimes).await;
+        self.harness.close(runtimes).await;
     }
 }
 
-/// The id of a message by its number.
+/// Returns the ID of a message by its number.
 pub(crate) fn message_id(number: usize) -> String {
     format!("m{number:06}")
 }
@@ -101,5 +101,5 @@ pub(crate) async fn publish(context: &Context, numbers: std::ops::Range<usize>) 
     }
 }
 
-/// The consumer of a subscription at `sub/orders` that names none.
+/// Default consumer of a subscription at `sub/orders`.
 pub(crate) const CONSUMER: &str = "noetl_sub_orders";

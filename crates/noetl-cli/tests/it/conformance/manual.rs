@@ -6,25 +6,25 @@ use noetl_model::{CommandId, ExecutionId, Fact, Origin, Value};
 use noetl_remote::EventReport;
 use serde_json::json;
 
-use super::stage::{Stage, over};
+use super::plane::{TestPlane, over};
 
 /// The worker, and the execution it works for.
-pub(super) struct Hand {
-    pub(super) stage: Stage,
+pub(super) struct ManualWorker {
+    pub(super) plane: TestPlane,
     pub(super) id: ExecutionId,
 }
 
-impl Hand {
-    /// Starts steps that nobody else works on.
+impl ManualWorker {
+    /// Starts an execution without another worker.
     pub(super) async fn start(steps: &str) -> Self {
-        let stage = Stage::with_slots(0).await;
-        let id = stage.start(steps).await;
-        Self { stage, id }
+        let plane = TestPlane::with_slots(0).await;
+        let id = plane.start(steps).await;
+        Self { plane, id }
     }
 
     /// The commands that have not ended, oldest first.
     pub(super) async fn open(&self) -> Vec<CommandId> {
-        let log = self.stage.log(self.id).await;
+        let log = self.plane.log(self.id).await;
         let over: HashSet<CommandId> = log.iter().filter_map(|it| over(&it.fact)).collect();
         let issued = log.iter().filter(|event| matches!(event.fact, Fact::CommandIssued(_)));
         let issued = issued.map(|event| CommandId::new(event.id.get()));
@@ -32,7 +32,7 @@ impl Hand {
     }
 
     pub(super) async fn claim(&self, command: CommandId) {
-        self.stage.control.remote.reports.claim(&None, command, "w").await.unwrap();
+        self.plane.control.remote.reports.claim(&None, command, "w").await.unwrap();
     }
 
     pub(super) async fn say(&self, event_type: &str, command: CommandId, mut payload: Value) {
@@ -48,7 +48,7 @@ impl Hand {
             event: None,
             columns: None,
         };
-        self.stage.control.remote.reports.record(&self.stage.tenant, report).await.unwrap();
+        self.plane.control.remote.reports.record(&self.plane.tenant, report).await.unwrap();
     }
 
     pub(super) async fn complete(&self, command: CommandId, data: Value) {
@@ -57,9 +57,9 @@ impl Hand {
         self.say("command.completed", command, json!({"status": "success"})).await;
     }
 
-    /// How much was decided so far.
+    /// Returns the number of events that the engine decided so far.
     pub(super) async fn decided(&self) -> usize {
-        let log = self.stage.log(self.id).await;
+        let log = self.plane.log(self.id).await;
         log.iter().filter(|event| event.origin() == Origin::Decided).count()
     }
 }

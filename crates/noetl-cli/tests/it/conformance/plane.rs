@@ -17,22 +17,22 @@ use noetl_store_sqlite::SqliteStore;
 use noetl_tools::ToolRegistry;
 use tokio::task::JoinHandle;
 
-/// How long an execution may take. Reached only when one hangs.
+/// Timeout of an execution. Reached only if one hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A control plane with its worker.
-pub(super) struct Stage {
+pub(super) struct TestPlane {
     pub(super) control: Arc<ControlPlane>,
     pub(super) tenant: Tenant,
     worker: JoinHandle<()>,
 }
 
-impl Stage {
+impl TestPlane {
     pub(super) async fn open() -> Self {
         Self::with_slots(16).await
     }
 
-    /// One whose worker takes so many commands at a time; with 0 a test is the worker.
+    /// Opens a control plane whose worker has this many slots; with 0, the test acts as the worker.
     pub(super) async fn with_slots(slots: usize) -> Self {
         let store = SqliteStore::open(noetl_store_sqlite::Options::memory()).unwrap();
         let options = Options { slots, ..Options::default() };
@@ -53,7 +53,7 @@ impl Stage {
     /// Registers steps as the playbook of this name.
     pub(super) async fn register(&self, name: &str, steps: &str) {
         let registered = self.try_register(&document(name, steps)).await;
-        registered.unwrap_or_else(|found| panic!("{found:?}\n{steps}"));
+        registered.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}\n{steps}"));
     }
 
     /// Registers a document; answers with all that was found, as an error when it was refused.
@@ -64,8 +64,8 @@ impl Stage {
         let registered =
             self.control.catalog.register(&self.tenant, text.to_owned(), "playbook", false).await;
         match registered {
-            Ok((_, found)) => Ok(found),
-            Err(RegisterError::Invalid(found)) => Err(found),
+            Ok((_, diagnostics)) => Ok(diagnostics),
+            Err(RegisterError::Invalid(diagnostics)) => Err(diagnostics),
             Err(RegisterError::Store(error)) => panic!("{error}"),
             Err(RegisterError::Quota(error)) => panic!("{error}"),
         }
@@ -88,11 +88,11 @@ impl Stage {
     }
 
     /// Waits for the end of an execution.
-    pub(super) async fn ended(&self, id: ExecutionId) -> Ended {
+    pub(super) async fn ended(&self, id: ExecutionId) -> FinishedRun {
         let finished = self.control.journal.executions.wait_until_finished(&self.tenant, id);
         let row = tokio::time::timeout(PATIENCE, finished).await;
         let row = row.expect("an execution that ends").unwrap().unwrap();
-        Ended { row, log: self.log(id).await }
+        FinishedRun { row, log: self.log(id).await }
     }
 
     /// The approvals of an execution that wait for an answer: step, command, token.
@@ -146,16 +146,16 @@ pub(super) fn over(fact: &Fact) -> Option<CommandId> {
 }
 
 /// Runs steps to their end.
-pub(super) async fn run(steps: &str) -> Ended {
-    let stage = Stage::open().await;
-    let id = stage.start(steps).await;
-    let ended = stage.ended(id).await;
-    stage.close().await;
+pub(super) async fn run(steps: &str) -> FinishedRun {
+    let plane = TestPlane::open().await;
+    let id = plane.start(steps).await;
+    let ended = plane.ended(id).await;
+    plane.close().await;
     ended
 }
 
 /// Runs the [`graph`] of a text.
-pub(super) async fn run_graph(text: &str) -> Ended {
+pub(super) async fn run_graph(text: &str) -> FinishedRun {
     run(&graph(text)).await
 }
 
@@ -168,8 +168,8 @@ pub(super) fn document(name: &str, steps: &str) -> String {
     format!("{head}workflow:\n{steps}")
 }
 
-/// Steps that do nothing, by their arcs: `a -> b[guard] | c` goes on along the first arc whose guard
-/// holds, `a => b | c` along all of them. Steps come in the order in which they are first named.
+/// Generates no-op steps from their arcs: `a -> b[condition] | c` takes the first arc whose
+/// condition is true, `a => b | c` takes all of them. Steps are ordered by their first mention.
 pub(super) fn graph(text: &str) -> String {
     let mut steps: Vec<(&str, String)> = Vec::new();
     let mut place = |name| {
@@ -205,20 +205,20 @@ pub(super) fn graph(text: &str) -> String {
 }
 
 /// An execution that has ended.
-pub(super) struct Ended {
+pub(super) struct FinishedRun {
     pub(super) row: ExecutionRow,
     pub(super) log: Vec<Event>,
 }
 
-impl Ended {
-    /// The same, when it ended well.
+impl FinishedRun {
+    /// Returns this run if it succeeded, and panics otherwise.
     #[track_caller]
-    pub(super) fn well(self) -> Self {
+    pub(super) fn expect_completed(self) -> Self {
         assert_eq!(self.row.status, ExecutionStatus::Completed, "{:?}", self.row.error);
         self
     }
 
-    /// Why it failed, and at which step.
+    /// Returns the failure of the execution and its step.
     #[track_caller]
     pub(super) fn failure(&self) -> (&str, &Failure) {
         assert_eq!(self.row.status, ExecutionStatus::Failed);
@@ -235,12 +235,12 @@ impl Ended {
         names.join(" ")
     }
 
-    /// How often a step was entered.
+    /// Returns the number of runs of a step.
     pub(super) fn runs(&self, step: &str) -> usize {
         self.log.iter().filter(|event| entered(&event.fact) == Some(step)).count()
     }
 
-    /// How often a tool was asked to run for a step.
+    /// Returns the number of commands issued for a step.
     pub(super) fn issued(&self, step: &str) -> usize {
         let is_of = |fact: &Fact| matches!(fact, Fact::CommandIssued(it) if &*it.step == step);
         self.log.iter().filter(|event| is_of(&event.fact)).count()
@@ -262,10 +262,10 @@ impl Ended {
         exit.unwrap_or_else(|| panic!("{step} did not end")).seq
     }
 
-    /// How a step's last visit ended, and whether its failure was handled.
+    /// Returns the outcome of the last run of a step, and whether its failure was handled.
     #[track_caller]
     pub(super) fn failed_step(&self, step: &str) -> (&Failure, bool) {
-        let found = self.log.iter().rev().find_map(|event| match &event.fact {
+        let failed = self.log.iter().rev().find_map(|event| match &event.fact {
             Fact::StepExited {
                 step: name,
                 outcome: StepOutcome::Failed { failure, handled, .. },
@@ -273,7 +273,7 @@ impl Ended {
             } if &**name == step => Some((failure, *handled)),
             _ => None,
         });
-        found.unwrap_or_else(|| panic!("{step} did not fail"))
+        failed.unwrap_or_else(|| panic!("{step} did not fail"))
     }
 
     /// The result of an execution that ended well.

@@ -63,8 +63,8 @@ pub(crate) async fn ready(nats: &TestNats) {
     let bus = bus(nats);
     bus.connected().await;
     let is_there = async || {
-        let found = noetl_bus::CommandBus::state(&*bus, "noetl_commands").await;
-        matches!(found, Ok(Some(stream)) if !stream.consumers.is_empty())
+        let state = noetl_bus::CommandBus::state(&*bus, "noetl_commands").await;
+        matches!(state, Ok(Some(stream)) if !stream.consumers.is_empty())
     };
     until("the stream of commands", is_there).await;
 }

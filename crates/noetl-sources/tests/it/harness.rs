@@ -1,4 +1,4 @@
-//! A control plane, and what is needed to see what becomes of messages, wherever they come from.
+//! A control plane for tests of any source, with helpers that inspect what messages cause.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use noetl_sources::{
 use noetl_store::{ExecutionFilter, SubscriptionAction, SubscriptionState};
 use noetl_test_app::TestApp;
 
-/// How often, and how long apart, it is looked whether something has come about.
-const LOOKS: u32 = 3000;
-const LOOK: Duration = Duration::from_millis(20);
+/// Maximum number of polls of a condition, and the time between them.
+const POLLS_MAX: u32 = 3000;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The playbook messages start. Its first step does nothing.
+/// Playbook that messages start. Its only step does nothing.
 const GREET: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: greet, path: tests/greet}\n\
                      workload: {order: 0}\nworkflow:\n  - step: start\n    tool: {kind: noop}\n";
 
-pub(crate) struct Hall {
+pub(crate) struct Harness {
     pub(crate) app: TestApp,
 }
 
-impl Hall {
+impl Harness {
     pub(crate) async fn new(app: TestApp) -> Self {
-        let hall = Self { app };
-        hall.playbook(GREET).await;
-        hall
+        let harness = Self { app };
+        harness.playbook(GREET).await;
+        harness
     }
 
     pub(crate) async fn playbook(&self, content: &str) {
@@ -39,7 +39,7 @@ impl Hall {
     }
 
     /// Registers a document of a source with these keys of its `spec`.
-    pub(crate) async fn document_of(&self, source: &str, path: &str, keys: &str) {
+    pub(crate) async fn register_document(&self, source: &str, path: &str, keys: &str) {
         let mut content = format!(
             "apiVersion: noetl.io/v1\nkind: Subscription\nmetadata: {{name: orders, path: {path}}}\nspec:\n  \
              source: {source}\n  mode: pull\n{keys}",
@@ -66,8 +66,8 @@ impl Hall {
         self.app.control.triggers.subscriptions.get(&Tenant::default(), id).await.unwrap().state
     }
 
-    /// Waits until it stands there.
-    pub(crate) async fn stands(&self, id: SubscriptionId, state: SubscriptionState) {
+    /// Waits until the subscription is in this state.
+    pub(crate) async fn wait_for_state(&self, id: SubscriptionId, state: SubscriptionState) {
         until(&format!("the state {state:?}"), async || self.state(id).await == state).await;
     }
 
@@ -79,7 +79,7 @@ impl Hall {
         Arc::new(HttpControlPlane::new(self.app.client.clone()))
     }
 
-    /// A runtime in this process that acts on everything.
+    /// Starts a runtime in this process that runs all subscriptions.
     pub(crate) fn runtime(&self) -> SubscriptionRuntime {
         SubscriptionRuntime::all(
             self.local(),
@@ -88,27 +88,27 @@ impl Hall {
         )
     }
 
-    /// The executions of a subscription by the ids of their messages.
+    /// Returns the executions of a subscription by message ID.
     pub(crate) async fn by_message(
         &self,
         id: SubscriptionId,
     ) -> BTreeMap<String, Vec<ExecutionId>> {
-        let mut found: BTreeMap<String, Vec<ExecutionId>> = BTreeMap::new();
+        let mut executions: BTreeMap<String, Vec<ExecutionId>> = BTreeMap::new();
         for execution in self.executions(id).await {
             let workload = self.workload(execution).await;
             let message = workload["message"]["id"].as_str().unwrap_or("none").to_owned();
-            found.entry(message).or_default().push(execution);
+            executions.entry(message).or_default().push(execution);
         }
-        found
+        executions
     }
 
-    /// The executions a subscription started.
+    /// Returns the executions that a subscription started.
     pub(crate) async fn executions(&self, id: SubscriptionId) -> Vec<ExecutionId> {
-        let mut found = Vec::new();
+        let mut executions = Vec::new();
         loop {
             let filter = ExecutionFilter {
                 parent: Some(id.log()),
-                offset: found.len(),
+                offset: executions.len(),
                 limit: 1000,
                 ..ExecutionFilter::default()
             };
@@ -121,22 +121,22 @@ impl Hall {
                 .await
                 .unwrap();
             if page.is_empty() {
-                return found;
+                return executions;
             }
-            found.extend(page.iter().map(|row| row.id));
+            executions.extend(page.iter().map(|row| row.id));
         }
     }
 
-    /// What an execution was given.
+    /// Returns the workload of an execution.
     pub(crate) async fn workload(&self, execution: ExecutionId) -> Value {
         let log = self.app.read_log(execution).await;
         let started = log.first().expect("an execution has a beginning");
-        let context = started.context.as_ref().expect("it says what it was given");
+        let context = started.context.as_ref().expect("the start event has a context");
         let context: Value = serde_json::from_str(context).unwrap();
         context["workload"].clone()
     }
 
-    /// The events of a subscription's log.
+    /// Returns the event log of a subscription.
     pub(crate) async fn log(&self, id: SubscriptionId) -> Vec<EventRow> {
         self.app.read_log(id.log()).await
     }
@@ -146,8 +146,8 @@ impl Hall {
         log.into_iter().filter_map(|row| Some(row.event_type?.into_owned())).collect()
     }
 
-    /// Waits until it has started so many executions.
-    pub(crate) async fn started(&self, id: SubscriptionId, count: usize) {
+    /// Waits until the subscription has started `count` executions.
+    pub(crate) async fn wait_for_executions(&self, id: SubscriptionId, count: usize) {
         let filter = ExecutionFilter {
             parent: Some(id.log()),
             offset: count.saturating_sub(1),
@@ -170,16 +170,16 @@ impl Hall {
         .await;
     }
 
-    /// What is told of the dead letters in a subscription's log.
-    pub(crate) async fn letters(&self, id: SubscriptionId) -> Vec<Value> {
+    /// Returns the contexts of the dead-letter events in a subscription's log.
+    pub(crate) async fn dead_letters(&self, id: SubscriptionId) -> Vec<Value> {
         let log = self.log(id).await;
         let event = Some("subscription.message.dead_lettered");
         let dead = log.iter().filter(|row| row.event_type.as_deref() == event);
-        let told = dead.map(|row| {
-            let result = row.result.as_deref().expect("what was said");
+        let letters = dead.map(|row| {
+            let result = row.result.as_deref().expect("an event result");
             serde_json::from_str::<Value>(result).unwrap()["context"].clone()
         });
-        told.collect()
+        letters.collect()
     }
 
     pub(crate) async fn close(self, runtimes: impl IntoIterator<Item = SubscriptionRuntime>) {
@@ -190,18 +190,18 @@ impl Hall {
     }
 }
 
-/// A lease that is missed soon.
+/// Returns options with a short lease.
 pub(crate) fn options(holder: &str) -> Options {
     Options { lease: Duration::from_secs(3), ..Options::new(holder) }
 }
 
-/// Looks until it is so.
+/// Waits until a condition is true. Panics after a minute.
 pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
-    for _ in 0..LOOKS {
+    for _ in 0..POLLS_MAX {
         if is_so().await {
             return;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
-    panic!("waited in vain for {what}");
+    panic!("timed out waiting for {what}");
 }
