@@ -47,6 +47,26 @@ unsupported() {
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# free_port: prints a free port of 127.0.0.1 for a server that is also restarted. The kernel gives ports of its
+# own range to outgoing connections, so a port of that range may be in use after the restart.
+free_port() {
+  python3 -c '
+import random, socket
+try:
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+        end = int(file.read().split()[0])
+except OSError:
+    end = 32768
+for port in random.sample(range(10000, max(end, 11000)), 1000):
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+    print(port)
+    break'
+}
+
 # Where cargo puts what it builds.
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }
 

@@ -52,10 +52,6 @@ server() {
   fi
 }
 
-free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 running() { [ -f "$1/pid" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null; }
 
 url() { printf 'nats://%s:%s\n' "$ADDRESS" "$(cat "$1/port")"; }

@@ -2,10 +2,6 @@
 # Servers of a test's own: start, stop, remove. Sourced after lib.sh by a script that says how to
 # `install`, `launch` and find one `ready`, and what its `url` is; not run.
 
-free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 running() { [ -f "$1/pid" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null; }
 
 # asked PORT TEXT BYTES: what a server answers to a text, up to so many bytes, without the line's end.

@@ -29,10 +29,6 @@ as_owner() {
   fi
 }
 
-free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 # postgres://user@host:port/database
 part() { printf '%s\n' "$2" | sed -E "s|^[a-z]+://([^@]+)@([^:]+):([0-9]+)/(.*)\$|\\$1|"; }
 

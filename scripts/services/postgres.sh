@@ -44,10 +44,6 @@ as_owner() {
   fi
 }
 
-free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 running() { as_owner "$BIN/pg_ctl" status -D "$1/data" >/dev/null 2>&1; }
 
 url() { printf 'postgres://noetl@%s:%s/postgres\n' "$ADDRESS" "$(cat "$1/port")"; }
