@@ -52,7 +52,7 @@ impl RowPage {
 }
 
 /// A row of `event_rows.sql`.
-enum Source {
+enum PagePart {
     Row(Box<EventRow>),
     Entry(EventId, Seq),
     Append(Vec<EventRow>, usize),
@@ -94,11 +94,11 @@ impl PostgresStore {
             read.bind(rows(PAGE_BYTES))
         };
         let (mut placed, mut entries, mut appends) = (Vec::new(), Vec::new(), Vec::new());
-        for source in self.in_order().list(ACTION, make, source).await? {
-            match source {
-                Source::Row(row) => placed.push(*row),
-                Source::Entry(event, seq) => entries.push((event, seq)),
-                Source::Append(rows, bytes) => appends.push((rows, bytes)),
+        for part in self.in_order().list(ACTION, make, page_part).await? {
+            match part {
+                PagePart::Row(row) => placed.push(*row),
+                PagePart::Entry(event, seq) => entries.push((event, seq)),
+                PagePart::Append(rows, bytes) => appends.push((rows, bytes)),
             }
         }
         let mut part = match placed.last() {
@@ -174,14 +174,14 @@ fn ascending(appends: Vec<(Vec<EventRow>, usize)>, range: IdRange, limit: usize)
     Part { rows, until }
 }
 
-fn source(row: &PgRow) -> Result<Source, sqlx::Error> {
+fn page_part(row: &PgRow) -> Result<PagePart, sqlx::Error> {
     let execution = ExecutionId::new(row.try_get(0)?);
     if let Some(rows) = append(row, execution, beside_row(19))? {
         let bytes = row.try_get::<&str, _>(20)?.len();
-        return Ok(Source::Append(rows, bytes));
+        return Ok(PagePart::Append(rows, bytes));
     }
     if row.try_get::<Option<PgTimestamp>, _>(3)?.is_none() {
-        return Ok(Source::Entry(EventId::new(row.try_get(2)?), Seq(number(row, 1)?)));
+        return Ok(PagePart::Entry(EventId::new(row.try_get(2)?), Seq(number(row, 1)?)));
     }
-    Ok(Source::Row(Box::new(event_row(row)?)))
+    Ok(PagePart::Row(Box::new(event_row(row)?)))
 }
