@@ -12,8 +12,9 @@ use noetl_store::command_leases::{HELD_MAX, LeaseGrant, TIMEOUT_GRACE, lease_of}
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, StartAppend, StoreError};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
-use crate::append_rows::{AppendRows, EncodedEvents};
+use crate::append_rows::AppendRows;
 use crate::encoded_append::{EncodedAppend, EncodedTimer, rows, stored_seq};
+use crate::encoded_events::EncodedEvents;
 use crate::error::store_error;
 use crate::event_search;
 use crate::outbox_writer::OutboxWriter;

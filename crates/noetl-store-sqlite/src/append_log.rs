@@ -118,7 +118,7 @@ pub(crate) struct EventCursor<'s> {
 }
 
 impl<'s> EventCursor<'s> {
-    /// `appends` are those of the query `append_read`.
+    /// Creates a cursor over appends that the query `append_read` returns.
     pub(crate) fn new(execution: ExecutionId, appends: Rows<'s>) -> Self {
         Self { execution, appends, rows: Vec::new().into_iter() }
     }

@@ -6,7 +6,7 @@ use noetl_model::row::EventRow;
 use noetl_model::{CommandId, TimerId};
 use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, NewTimer, StartAppend};
 
-use crate::append_rows::EncodedEvents;
+use crate::encoded_events::EncodedEvents;
 
 /// An append, checked and encoded by the caller. The writer thread is the bottleneck of the store
 /// and does no work that can be done without the database.

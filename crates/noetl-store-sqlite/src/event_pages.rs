@@ -23,7 +23,7 @@ pub(crate) fn rows_by_id(
 ) -> rusqlite::Result<Vec<EventRow>> {
     // Declared first, so that it is dropped after the statements that read in it.
     let _snapshot = connection.unchecked_transaction()?;
-    let log = Log { connection, execution, has_late: has_late(connection, execution)? };
+    let log = SearchedLog { connection, execution, has_late: has_late(connection, execution)? };
     let mut statements = Statements::prepare(connection)?;
     let mut sources = statements.sources(&log, first)?;
     let mut next: Vec<Option<EventRow>> =
@@ -43,7 +43,7 @@ pub(crate) fn rows_by_id(
     Ok(page)
 }
 
-struct Log<'c> {
+struct SearchedLog<'c> {
     connection: &'c Connection,
     execution: ExecutionId,
     /// Whether some events of appends are late.
@@ -68,7 +68,11 @@ impl<'c> Statements<'c> {
     }
 
     /// Returns the parts of a log from an ID on, each in the order of IDs.
-    fn sources(&mut self, log: &Log<'_>, first: EventId) -> rusqlite::Result<Vec<Source<'_>>> {
+    fn sources(
+        &mut self,
+        log: &SearchedLog<'_>,
+        first: EventId,
+    ) -> rusqlite::Result<Vec<Source<'_>>> {
         let id = log.execution.get();
         let mut sources = vec![Source::Rows(self.late_rows.query((id, first.get()))?)];
         if log.has_late {
@@ -101,7 +105,7 @@ enum Source<'s> {
 }
 
 impl Source<'_> {
-    fn next(&mut self, log: &Log<'_>) -> rusqlite::Result<Option<EventRow>> {
+    fn next(&mut self, log: &SearchedLog<'_>) -> rusqlite::Result<Option<EventRow>> {
         let row = match self {
             Self::Rows(rows) => rows.next()?.map(event_row).transpose()?,
             Self::Ascending { events, first } => loop {
@@ -126,7 +130,7 @@ struct LateEvents<'s> {
 }
 
 impl LateEvents<'_> {
-    fn next(&mut self, log: &Log<'_>) -> rusqlite::Result<Option<EventRow>> {
+    fn next(&mut self, log: &SearchedLog<'_>) -> rusqlite::Result<Option<EventRow>> {
         let Some(entry) = self.entries.next()? else { return Ok(None) };
         let (id, seq): (i64, i64) = (entry.get(0)?, entry.get(1)?);
         let seq = Seq(seq.unsigned_abs());

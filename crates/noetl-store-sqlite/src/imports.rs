@@ -10,8 +10,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::SqliteStore;
 use crate::append::{last_position, raise};
-use crate::append_rows::{AppendRows, EncodedEvents};
+use crate::append_rows::AppendRows;
 use crate::encoded_append::{rows, stored_seq};
+use crate::encoded_events::EncodedEvents;
 use crate::event_search;
 use crate::executions::execution;
 use crate::outbox_writer::OutboxWriter;

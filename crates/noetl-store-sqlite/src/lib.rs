@@ -21,6 +21,7 @@ mod database;
 mod decoded_event;
 mod due;
 mod encoded_append;
+mod encoded_events;
 mod error;
 mod event_log;
 mod event_pages;

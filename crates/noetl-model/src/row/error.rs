@@ -27,12 +27,14 @@ pub enum RowError {
     },
     /// The body of an append has another number of events than its columns say.
     #[error(
-        "execution {execution}: the append at event {seq} has {found} events, which its columns contradict"
+        "execution {execution}: the append at event {seq} has {found} events instead of {expected}"
     )]
     Count {
         execution: crate::ExecutionId,
         /// Sequence number of the first event in the body.
         seq: crate::Seq,
+        /// Number of events that the columns state.
+        expected: u64,
         found: usize,
     },
     /// A decided row has a type that this version does not know.
