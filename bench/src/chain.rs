@@ -143,8 +143,8 @@ pub(crate) async fn run(
     };
 
     let per_step = |n: f64| n / as_f64(steps);
-    // A command's row per step, and the execution's own, moved on.
-    let rows = measured.rows + 2 * steps;
+    // Each step also writes a command's row and updates the execution's.
+    let rows = measured.appends + 2 * steps;
     let rows_per_second = as_f64(rows) / used.seconds;
     Ok(Report {
         bench,
@@ -179,7 +179,8 @@ async fn transactions(medium: &Medium) -> Result<Option<f64>, sqlx::Error> {
 
 struct Measured {
     steps: usize,
-    rows: usize,
+    /// Rows of the log. The events of an append share a time, which differs from that of the next.
+    appends: usize,
     /// Times from one step's entry to the next one's, sorted.
     gaps_us: Vec<i64>,
 }
@@ -196,15 +197,15 @@ async fn measured(
     stage: &Stage,
     ids: &[ExecutionId],
 ) -> Result<Measured, Box<dyn std::error::Error>> {
-    let mut measured = Measured { steps: 0, rows: 0, gaps_us: Vec::new() };
+    let mut measured = Measured { steps: 0, appends: 0, gaps_us: Vec::new() };
     for id in ids {
-        let (mut after, mut last) = (Seq::START, None);
+        let (mut after, mut last, mut append) = (Seq::START, None, None);
         loop {
             let events = stage.place.store.read(*id, after, 10_000).await?;
             let Some(newest) = events.last() else { break };
             after = newest.seq;
-            measured.rows += events.len();
             for event in events {
+                measured.appends += usize::from(append.replace(event.at) != Some(event.at));
                 match event.fact {
                     Fact::StepEntered { .. } => {
                         let at = event.at.as_micros();

@@ -25,6 +25,13 @@ fn workers(width: usize) -> Vec<Work> {
     (0..CALLERS).map(|caller| Work::new(caller, width)).collect()
 }
 
+/// Returns the rows of the log that an append writes.
+fn encoded(append: &Append) -> Vec<AppendRow> {
+    let events: Vec<EventRow> =
+        append.events.iter().map(|event| EventRow::from(&**event)).collect();
+    AppendRow::encode(&events)
+}
+
 /// Rows per second that one connection writes to a SQLite file that a store has made.
 pub(crate) fn sqlite_rows_per_second(
     file: &std::path::Path,
@@ -59,9 +66,7 @@ pub(crate) fn sqlite_rows_per_second(
             )?;
             for append in &appends {
                 number += 1;
-                let events: Vec<EventRow> =
-                    append.events.iter().map(|event| EventRow::from(&**event)).collect();
-                for AppendRow { head, body } in AppendRow::encode(&events) {
+                for AppendRow { head, body } in encoded(append) {
                     row.execute(params![
                         head.execution.get(),
                         i64::try_from(head.first_seq.0)?,
@@ -92,8 +97,9 @@ pub(crate) async fn postgres_rows_per_second(
     sqlx::raw_sql(
         // Partitioned as the original is: a row finds its partition there too.
         "drop schema if exists raw cascade; create schema raw;
-         create table raw.event (like noetl.event_row including all) partition by range (execution_id);
-         create table raw.event_all partition of raw.event default;
+         create table raw.event_append (like noetl.event_append including all)
+             partition by range (execution_id);
+         create table raw.event_append_all partition of raw.event_append default;
          create table raw.execution (like noetl.execution including all);
          create table raw.command (like noetl.command including all)",
     )
@@ -105,36 +111,24 @@ pub(crate) async fn postgres_rows_per_second(
     for round in 0..rounds {
         let appends = batch(&mut work, round);
         let mut transaction = connection.begin().await?;
-        let rows: Vec<EventRow> = appends
-            .iter()
-            .flat_map(|append| append.events.iter().map(|event| EventRow::from(&**event)))
-            .collect();
+        let rows: Vec<AppendRow> = appends.iter().flat_map(encoded).collect();
         macro_rules! column {
             (|$row:ident| $value:expr) => {
                 rows.iter().map(|$row| $value).collect::<Vec<_>>()
             };
         }
         let events = sqlx::query(
-            "insert into raw.event (execution_id, seq, event_id, origin, event_type, node_name,
-             node_type, status, command_id, worker_id, context, result, meta, lane, position)
-             select a, b, c, d, e, f, g, h, i, j, k::json, l::json, m::json, 0, b
-             from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[],
-                 $6::text[], $7::text[], $8::text[], $9::bigint[], $10::text[], $11::text[],
-                 $12::text[], $13::text[]) t (a, b, c, d, e, f, g, h, i, j, k, l, m)",
+            "insert into raw.event_append (execution_id, first_seq, last_seq, last_event_id,
+             created_at, lane, position, body)
+             select a, b, c, d, now() at time zone 'utc', 0, c, e
+             from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
+                 t (a, b, c, d, e)",
         )
-        .bind(column!(|row| row.execution_id.get()))
-        .bind(column!(|row| i64::try_from(row.seq.0).unwrap_or(i64::MAX)))
-        .bind(column!(|row| row.event_id.get()))
-        .bind(column!(|row| row.origin.as_str()))
-        .bind(column!(|row| row.event_type.as_deref()))
-        .bind(column!(|row| row.node_name.as_deref()))
-        .bind(column!(|row| row.node_type.as_deref()))
-        .bind(column!(|row| row.status.as_deref()))
-        .bind(column!(|row| row.command_id.map(|id| id.get())))
-        .bind(column!(|row| row.worker_id.as_deref()))
-        .bind(column!(|row| row.context.as_deref()))
-        .bind(column!(|row| row.result.as_deref()))
-        .bind(column!(|row| row.meta.as_deref()));
+        .bind(column!(|row| row.head.execution.get()))
+        .bind(column!(|row| row.head.first_seq.0.cast_signed()))
+        .bind(column!(|row| row.head.last_seq.0.cast_signed()))
+        .bind(column!(|row| row.head.last_event.get()))
+        .bind(column!(|row| row.body.as_str()));
         events.execute(&mut *transaction).await?;
         let numbers: Vec<i64> = (number..).take(appends.len()).collect();
         number += i64::try_from(appends.len())?;

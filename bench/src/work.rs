@@ -13,8 +13,8 @@ use serde_json::json;
 /// Executions that end after this many steps, as playbooks are short.
 const STEPS_EACH: usize = 20;
 
-/// Rows a step writes: six events, a command, and the execution's own.
-pub(crate) const ROWS_PER_STEP: usize = 8;
+/// Rows that a step writes: an append, a command, and the execution's own.
+pub(crate) const ROWS_PER_STEP: usize = 3;
 
 /// Steps of `width` executions at a time, in batches, as far as one caller gets.
 pub(crate) struct Work {
