@@ -19,7 +19,8 @@ use noetl_work::{COMMAND_STREAM, CommandOutcome, LEASE_BATCH_MAX, consumers_of_p
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
-use super::lease::{LeasePoller, OwnedCommand};
+use super::lease::LeasePoller;
+use super::lend::OwnedCommand;
 use super::metrics::{WorkerEvent, WorkerMetrics};
 use crate::services::Services;
 use crate::source::CommandSource;
