@@ -124,7 +124,7 @@ pub struct Client {
     http: reqwest::Client,
     /// Client for streams: has a read timeout instead of a total timeout.
     streams: reqwest::Client,
-    /// Client for WebSockets.
+    /// Client for WebSockets, created when one is opened.
     sockets: Arc<socket::SocketClient>,
 }
 

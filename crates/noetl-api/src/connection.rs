@@ -17,7 +17,7 @@ use crate::logs::LogLineItem;
 
 pub use self::frame::{Frames, WireMessage, decode_frame};
 
-/// Version of the protocol.
+/// Version of the protocol in `hello` and `welcome`.
 pub const PROTOCOL: u32 = 1;
 
 /// Maximum size of a frame, in bytes.
@@ -32,7 +32,7 @@ pub const FRAME_MESSAGES_MAX: usize = 1000;
 pub enum WorkerMessage {
     /// First message of a connection.
     Hello(Box<Hello>),
-    /// Outcomes of commands.
+    /// Outcomes of commands that the worker ran.
     Completions(Completions),
     /// Commands that the worker holds, and lines that they printed.
     Heartbeat(Box<Heartbeat>),
@@ -46,13 +46,13 @@ pub enum WorkerMessage {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerMessage {
-    /// Response to `hello`.
+    /// Parameters of the connection, in response to `hello`.
     Welcome(Box<Welcome>),
-    /// Commands to run.
+    /// Commands that are leased to the worker, to run.
     Commands(Commands),
     /// Outcomes of completions and heartbeats.
     Acks(Acks),
-    /// Commands to stop.
+    /// Commands to stop, because their result is no longer needed.
     Cancel(Cancel),
     /// The server closes the connection soon.
     Drain(Drain),
@@ -64,7 +64,7 @@ pub enum ServerMessage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = WorkerHello)]
 pub struct Hello {
-    /// Version of the protocol: 1.
+    /// Version of the protocol that the worker speaks: 1.
     pub protocol: u32,
     /// Name of the worker, at most 200 bytes. Unique in the tenant.
     pub worker_id: String,
@@ -125,7 +125,7 @@ fn empty() -> Value {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = WorkerWelcome)]
 pub struct Welcome {
-    /// Version of the protocol: 1.
+    /// Version of the protocol that the server speaks: 1.
     pub protocol: u32,
     /// Name of this connection in the server log.
     pub session: String,
@@ -153,7 +153,7 @@ pub struct Welcome {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = WorkerCommands)]
 pub struct Commands {
-    /// Commands, each a `LeasedCommand`.
+    /// Commands, each a `LeasedCommand`, oldest first.
     #[serde(default)]
     #[schema(value_type = Vec<crate::workers::LeasedCommand>)]
     pub commands: Vec<Box<RawValue>>,
@@ -191,7 +191,7 @@ fn yes() -> bool {
     true
 }
 
-/// Completion of one command.
+/// Completion of one command, sent until it has an ack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReportedCompletion {
     /// ID of the completion, at most 200 bytes, which its ack repeats. A resent completion has the
@@ -240,20 +240,20 @@ impl ReportedCompletion {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = WorkerAcks)]
 pub struct Acks {
-    /// Outcomes of completions.
+    /// Outcomes of completions, in any order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub completions: Vec<CompletionOutcome>,
-    /// Outcomes of heartbeats.
+    /// Outcomes of heartbeats, in the order of the heartbeats.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heartbeats: Vec<HeartbeatOutcome>,
 }
 
-/// Outcome of one completion.
+/// Ack of one completion, which has at most one that is not `retry`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CompletionOutcome {
-    /// ID of the completion.
+    /// ID of the completion, as the worker sent it.
     pub id: String,
-    /// Command ID.
+    /// Command ID: the ID of the `command.issued` event.
     pub event_id: Id,
     /// Whether the completion was committed, and whether to resend it.
     pub status: AckStatus,
@@ -262,11 +262,11 @@ pub struct CompletionOutcome {
     pub error: Option<String>,
 }
 
-/// Outcome of a completion.
+/// Outcome of a completion, and whether to resend it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AckStatus {
-    /// The completion was committed.
+    /// The completion was committed and took effect.
     Accepted,
     /// The command had already ended, also by the same completion sent before, or is unknown. The
     /// completion has no effect.
@@ -301,16 +301,16 @@ pub struct Heartbeat {
 pub struct LogBatch {
     /// ID of the command's execution.
     pub execution_id: Id,
-    /// Command ID.
+    /// Command ID: the ID of the `command.issued` event.
     pub event_id: Id,
     /// Printed lines in order, at most 1,000.
     pub lines: Vec<LogLineItem>,
 }
 
-/// Outcome of one heartbeat.
+/// Ack of one heartbeat, in the order of the heartbeats.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatOutcome {
-    /// ID of the heartbeat.
+    /// ID of the heartbeat, as the worker sent it.
     pub id: u64,
     /// Commands that the worker no longer holds. Stop them, unless a completion is in flight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -325,7 +325,7 @@ pub struct HeartbeatOutcome {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = WorkerCancel)]
 pub struct Cancel {
-    /// Command IDs.
+    /// IDs of the commands, without those that the worker was told to stop before.
     pub commands: Vec<Id>,
 }
 
@@ -333,7 +333,7 @@ pub struct Cancel {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = WorkerDrain)]
 pub struct Drain {
-    /// Reason as readable text.
+    /// Reason as readable text, absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -344,17 +344,17 @@ pub struct Drain {
 pub struct ProtocolError {
     /// Stable error code in snake case.
     pub code: String,
-    /// Error message for people.
+    /// Error message for people, without the location.
     pub message: String,
     /// Location of the error, such as `frame 3, message 1, completions[2]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<String>,
+    pub location: Option<String>,
 }
 
 impl ProtocolError {
     /// Creates an error without a location.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), place: None }
+        Self { code: code.to_owned(), message: message.into(), location: None }
     }
 
     /// Creates the error for a frame above [`FRAME_MAX`].
@@ -363,9 +363,9 @@ impl ProtocolError {
         Self::new("frame_too_large", message)
     }
 
-    /// Sets the location.
+    /// Returns the error with this location.
     #[must_use]
-    pub fn at(self, place: impl Into<String>) -> Self {
-        Self { place: Some(place.into()), ..self }
+    pub fn with_location(self, location: impl Into<String>) -> Self {
+        Self { location: Some(location.into()), ..self }
     }
 }

@@ -17,12 +17,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use noetl_journal::{StepLogs, TenantScope};
+use noetl_journal::TenantScope;
 use noetl_model::{CommandId, Tenant};
 use noetl_store::StoreError;
 
 pub use self::declaration::{ConnectError, LEASE_MAX, LEASE_MIN, WorkerDeclaration};
-pub use self::session::{Resumed, Session, SessionReporter};
+pub use self::session::{Resumed, SessionReporter, WorkerSession};
 use self::worker::ConnectedWorker;
 use crate::leasing::{LeaseError, LeaseService};
 use crate::reports::Reports;
@@ -48,17 +48,18 @@ type Workers = HashMap<(Tenant, String), Arc<ConnectedWorker>>;
 
 /// Connections of remote workers. Cheap to clone.
 #[derive(Clone)]
-pub struct Connections {
+pub struct WorkerConnections(Arc<WorkerConnectionsInner>);
+
+struct WorkerConnectionsInner {
     leasing: LeaseService,
     reports: Reports,
-    logs: StepLogs,
-    workers: Arc<Mutex<Workers>>,
+    workers: Mutex<Workers>,
 }
 
-impl Connections {
+impl WorkerConnections {
     pub(crate) fn new(leasing: &LeaseService, reports: &Reports) -> Self {
         let (leasing, reports) = (leasing.clone(), reports.clone());
-        Self { logs: reports.logs.clone(), leasing, reports, workers: Arc::default() }
+        Self(Arc::new(WorkerConnectionsInner { leasing, reports, workers: Mutex::default() }))
     }
 
     /// Opens a session for a worker, and ends the earlier session of its name. Renews the leases of
@@ -69,12 +70,12 @@ impl Connections {
         caller: ConnectionCaller,
         declaration: WorkerDeclaration,
         holds: Vec<CommandId>,
-    ) -> Result<(Session, Resumed), ConnectError> {
-        let lease = declaration.check(self.leasing.duration(), &holds)?;
+    ) -> Result<(WorkerSession, Resumed), ConnectError> {
+        let lease = declaration.check(self.0.leasing.duration(), &holds)?;
         let wanted = declaration.filters(&caller.scope);
         let WorkerDeclaration { name, public_key, slots, .. } = declaration;
         let (tenant, scope) = (&caller.tenant, &caller.scope);
-        let recorded = self.leasing.workers.record_connection(
+        let recorded = self.0.leasing.workers.record_connection(
             tenant,
             scope,
             &name,
@@ -83,13 +84,12 @@ impl Connections {
             slots,
         );
         recorded.await.map_err(LeaseError::Worker)?;
-        let leasing = self.leasing.with_lease(lease);
+        let leasing = self.0.leasing.with_lease(lease);
         let worker = self.worker(tenant, &name);
         let (number, is_other) = worker.attach((caller.actor.clone(), public_key), slots);
-        let session = Session {
+        let session = WorkerSession {
             leasing,
-            reports: self.reports.clone(),
-            logs: self.logs.clone(),
+            reports: self.0.reports.clone(),
             worker,
             number,
             id: format!("{:016x}", noetl_identity::entropy()),
@@ -108,7 +108,7 @@ impl Connections {
     /// Returns the state of a worker. Removes states of workers that have been gone for long.
     fn worker(&self, tenant: &Tenant, name: &str) -> Arc<ConnectedWorker> {
         // Each critical section leaves the map consistent.
-        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workers = self.0.workers.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = if workers.len() < RETAINED_MAX { RETAINED_FOR } else { Duration::ZERO };
         workers.retain(|_, worker| worker.gone_for().is_none_or(|gone| gone < limit));
         workers.entry((tenant.clone(), name.to_owned())).or_default().clone()

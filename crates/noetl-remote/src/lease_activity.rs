@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::connection::LEASE_MAX;
+/// Maximum duration of a lease that a worker may choose.
+pub const LEASE_MAX: Duration = Duration::from_secs(300);
 
 /// Time after the last observed lease activity during which leases may still exist. No lease lasts
 /// longer than [`LEASE_MAX`] without activity. Activity reaches this process, or another one,

@@ -10,8 +10,8 @@ mod service;
 mod workers;
 
 pub use connection::{
-    ConnectError, ConnectionCaller, Connections, LEASE_MAX, LEASE_MIN, Resumed, Session,
-    SessionReporter, WorkerDeclaration,
+    ConnectError, ConnectionCaller, LEASE_MAX, LEASE_MIN, Resumed, SessionReporter,
+    WorkerConnections, WorkerDeclaration, WorkerSession,
 };
 pub use leasing::{LEASE, LeaseError, LeaseService, LeasedRow, LongPoll, RenewalResult, WAIT_MAX};
 pub use published_claims::{ClaimError, ClaimedCommand, PublishedClaims};

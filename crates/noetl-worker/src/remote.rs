@@ -71,11 +71,11 @@ pub struct RemoteOptions {
     pub uri: Option<String>,
     /// Time that running commands have to finish on shutdown.
     pub grace: Duration,
-    /// How the worker gets commands and reports their completions.
+    /// Channel over which the worker gets commands and reports their completions.
     pub transport: Transport,
 }
 
-/// How a worker gets commands and reports their completions.
+/// Channel between a worker and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
     /// Connection over which the server pushes commands, or long polls if the server has none.
@@ -148,7 +148,7 @@ impl RemoteWorker {
         let (held, stop) = (HeldLeases::default(), CancellationToken::new());
         let connects = options.transport == Transport::Connection && bus.is_none();
         let state = if connects { LineState::Connecting } else { LineState::Unsupported };
-        let (line, ends) = Line::new(state);
+        let (line, ends) = Line::new(state, options.slots);
         let beating = {
             let (link, line) = (link.clone(), line.clone());
             let (held, stop) = (held.clone(), stop.clone());

@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use super::{Access, ApiCall, Client, ClientError, builder, refused};
 use crate::connection::FRAME_MAX;
 
-/// Timeout of the upgrade.
+/// Timeout of the upgrade, from the first byte to the response.
 const UPGRADE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Initial size of the buffers, in bytes.
@@ -47,10 +47,10 @@ pub struct SocketSender(SplitSink<WebSocketStream<Upgraded>, Message>);
 #[derive(Debug)]
 pub struct SocketReceiver(SplitStream<WebSocketStream<Upgraded>>);
 
-/// Event on a WebSocket.
+/// Event that a worker receives on its WebSocket.
 #[derive(Debug)]
 pub enum SocketEvent {
-    /// A text frame.
+    /// A text frame with JSON messages.
     Frame(Utf8Bytes),
     /// Any other sign of life of the server.
     Alive,
@@ -123,12 +123,12 @@ fn is_unsupported(status: StatusCode) -> bool {
 }
 
 impl SocketSender {
-    /// Sends a text frame.
+    /// Sends a text frame and waits until it is written.
     pub async fn send(&mut self, text: String) -> Result<(), ClientError> {
         self.0.send(Message::Text(text.into())).await.map_err(lost)
     }
 
-    /// Starts the closing handshake.
+    /// Starts the closing handshake, and doesn't wait for its end.
     pub async fn close(&mut self) -> Result<(), ClientError> {
         self.0.send(Message::Close(None)).await.map_err(lost)
     }

@@ -71,7 +71,7 @@ pub fn decode_frame<M: WireMessage>(text: &str) -> Result<Vec<M>, ProtocolError>
         return Err(ProtocolError::new("too_many_messages", message));
     }
     let decoded = objects.into_iter().enumerate().map(|(index, object)| {
-        decode(object.get()).map_err(|error| error.at(format!("message {}", index + 1)))
+        decode(object.get()).map_err(|error| error.with_location(format!("message {}", index + 1)))
     });
     decoded.collect()
 }
@@ -156,7 +156,10 @@ mod tests {
     #[test]
     fn an_invalid_frame_is_rejected_with_the_position_of_the_error() {
         let found = error(r#"[{"type":"drain"},{"type":"heartbeat","id":-1}]"#);
-        assert_eq!((&*found.code, found.place.as_deref()), ("invalid_message", Some("message 2")));
+        assert_eq!(
+            (&*found.code, found.location.as_deref()),
+            ("invalid_message", Some("message 2"))
+        );
         assert!(found.message.contains("column"), "{found:?}");
         for (text, code) in [
             ("", "malformed_json"),

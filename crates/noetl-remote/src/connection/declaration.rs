@@ -6,14 +6,12 @@ use noetl_journal::TenantScope;
 use noetl_model::CommandId;
 use noetl_store::CommandFilter;
 
+pub use crate::lease_activity::LEASE_MAX;
 use crate::leasing::{LeaseError, wanted};
 use crate::workers::{WorkerError, check_name};
 
 /// Minimum duration of a lease that a worker may choose.
 pub const LEASE_MIN: Duration = Duration::from_secs(10);
-
-/// Maximum duration of a lease that a worker may choose.
-pub const LEASE_MAX: Duration = Duration::from_secs(300);
 
 /// Maximum number of commands that a worker holds at a time.
 const SLOTS_MAX: usize = 10_000;
@@ -48,7 +46,7 @@ pub enum ConnectError {
     #[error("{what} must be from {least} to {most}, not {found}")]
     Range { what: &'static str, least: u64, most: u64, found: u64 },
     /// A pool or a tool kind is empty, too long, or holds a NUL character.
-    #[error("'{name}' is not a valid name of a {what}: it has 1 to 200 bytes and no NUL character")]
+    #[error("'{name}' is not a valid {what}: names have 1 to 200 bytes and no NUL character")]
     Name { what: &'static str, name: String },
     /// The public key is empty or too long.
     #[error("public_key must have 1 to 200 bytes and no NUL character")]

@@ -32,13 +32,10 @@ pub(super) struct Feed {
 
 /// Result of one search for commands.
 enum Search {
-    /// The session has ended.
     Over,
-    /// No slot is free.
     Full,
     /// More commands may be pending.
     More,
-    /// No more commands are pending.
     Empty,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_engine::{Expire, Input};
-use noetl_journal::{LeaseHolder, LogError, StepLogs};
+use noetl_journal::{LeaseHolder, LogError};
 use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::{CommandId, CommandState, ExecutionId};
 use noetl_store::{CommandFilter, NewLine};
@@ -22,17 +22,15 @@ use crate::reports::{Completion, ReportError, Reports};
 /// Heartbeats per lease duration. Several may be lost before a lease expires.
 const PER_LEASE: u32 = 9;
 
-/// Maximum interval between heartbeats.
 const HEARTBEAT_MAX: Duration = Duration::from_secs(15);
 
 /// Maximum time without any sign of life.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 /// Session of a worker. Dropping it ends the session; the worker keeps its leases.
-pub struct Session {
+pub struct WorkerSession {
     pub(super) leasing: LeaseService,
     pub(super) reports: Reports,
-    pub(super) logs: StepLogs,
     pub(super) worker: Arc<ConnectedWorker>,
     pub(super) number: u64,
     /// Name of the session in the server log.
@@ -43,7 +41,7 @@ pub struct Session {
     pub(super) wanted: Arc<[CommandFilter]>,
 }
 
-/// What became of the commands that a worker holds from an earlier session.
+/// Commands that a worker holds from an earlier session, by outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resumed {
     /// Commands the worker still holds.
@@ -54,7 +52,7 @@ pub struct Resumed {
     pub cancel: Vec<CommandId>,
 }
 
-impl Session {
+impl WorkerSession {
     /// Returns the duration of the worker's leases.
     pub const fn lease(&self) -> Duration {
         self.leasing.duration()
@@ -167,7 +165,7 @@ impl Session {
                 tenant.ok_or(LogError::NotFound(execution))?
             }
         };
-        self.logs.append(&tenant, execution, lines).await.map(|_| ())
+        self.reports.logs.append(&tenant, execution, lines).await.map(|_| ())
     }
 
     /// Renews the leases of commands that the worker holds from an earlier session, and queues
@@ -247,7 +245,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for WorkerSession {
     fn drop(&mut self) {
         self.worker.detach(self.number);
     }

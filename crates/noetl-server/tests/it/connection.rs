@@ -52,9 +52,11 @@ struct Peer {
 
 impl Peer {
     async fn open(app: &TestApp, bearer: Option<&str>) -> Self {
-        let mut request = format!("ws://{}{PATH}", address(app)).into_client_request().unwrap();
+        let request = format!("ws://{}{PATH}", address(app)).into_client_request();
+        let mut request = request.expect("an address");
         if let Some(bearer) = bearer {
-            request.headers_mut().insert("authorization", HeaderValue::from_str(bearer).unwrap());
+            let bearer = HeaderValue::from_str(bearer).expect("a header");
+            request.headers_mut().insert("authorization", bearer);
         }
         let stream = TcpStream::connect(address(app)).await.expect("a connection");
         let (socket, _) = client_async(request, stream).await.expect("an upgrade");

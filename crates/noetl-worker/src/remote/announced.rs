@@ -172,6 +172,8 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::super::leases::HeldLeases;
+    use super::super::lend::Lender;
+    use super::super::line::{Line, LineState};
     use super::super::link::ServerLink;
     use super::super::reporter::Reporter;
     use super::super::step_logs::LogShipper;
@@ -208,10 +210,16 @@ mod tests {
             capacity: None,
             runtime: None,
         };
+        let (line, _) = Line::new(LineState::Unsupported, 1);
+        let (held, reporter) =
+            (HeldLeases::default(), Reporter::start(&link, None, line.clone(), &stop));
+        let lender = Lender { link: link.clone(), held: held.clone(), reporter: reporter.clone() };
         let lease = LeasePoller {
-            held: HeldLeases::default(),
-            reporter: Reporter::start(&link, None, &stop),
-            lines: LogShipper::start(&link, Arc::new(SystemClock), &stop),
+            held,
+            reporter,
+            lender,
+            lines: LogShipper::start(&link, line.clone(), Arc::new(SystemClock), &stop),
+            line,
             link,
             pool: None,
             registration: Arc::new(registration),

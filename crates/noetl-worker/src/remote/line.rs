@@ -38,9 +38,9 @@ pub(crate) enum LineState {
 }
 
 /// A command that this worker leases, ready to run.
-type Lent = (CommandTask, OwnedCommand);
+type RunnableCommand = (CommandTask, OwnedCommand);
 
-/// Data to send.
+/// Completions and step logs to send, with their waiters.
 enum Outgoing {
     Completion(Box<OutgoingCompletion>),
     Logs { batch: Box<RawValue>, answer: oneshot::Sender<bool> },
@@ -59,22 +59,22 @@ struct OutgoingCompletion {
 pub(crate) struct Line {
     state: watch::Receiver<LineState>,
     outgoing: mpsc::Sender<Outgoing>,
-    commands: Arc<Mutex<mpsc::UnboundedReceiver<Lent>>>,
+    commands: Arc<Mutex<mpsc::Receiver<RunnableCommand>>>,
 }
 
 /// Ends of the connection's channels, for its task.
 pub(crate) struct LineEnds {
     state: watch::Sender<LineState>,
     outgoing: mpsc::Receiver<Outgoing>,
-    commands: mpsc::UnboundedSender<Lent>,
+    commands: mpsc::Sender<RunnableCommand>,
 }
 
 impl Line {
-    /// Creates a connection in this state.
-    pub(crate) fn new(state: LineState) -> (Self, LineEnds) {
+    /// Creates a connection in this state, for a worker with this number of slots.
+    pub(crate) fn new(state: LineState, slots: usize) -> (Self, LineEnds) {
         let (state, current) = watch::channel(state);
         let (outgoing, sent) = mpsc::channel(QUEUE_MAX);
-        let (pushed, commands) = mpsc::unbounded_channel();
+        let (pushed, commands) = mpsc::channel(slots.max(1));
         let line = Self { state: current, outgoing, commands: Arc::new(Mutex::new(commands)) };
         (line, LineEnds { state, outgoing: sent, commands: pushed })
     }
@@ -88,7 +88,7 @@ impl Line {
     /// has no connections for workers.
     ///
     /// Cancellation safe: dropping the future loses no command.
-    pub(crate) async fn take(&self, free: usize) -> Option<Vec<Lent>> {
+    pub(crate) async fn take(&self, free: usize) -> Option<Vec<RunnableCommand>> {
         let mut commands = self.commands.lock().await;
         let mut state = self.state.clone();
         let mut taken = Vec::new();

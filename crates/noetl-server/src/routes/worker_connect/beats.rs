@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_api::Id;
 use noetl_api::connection::HeartbeatOutcome;
 use noetl_model::CommandId;
-use noetl_remote::Session;
+use noetl_remote::WorkerSession;
 use tokio::sync::mpsc;
 
 use super::incoming::{Beat, CommandLines};
@@ -18,9 +18,9 @@ use crate::http::caller::Caller;
 pub(super) async fn run(
     app: App,
     caller: Caller,
-    session: Arc<Session>,
+    session: Arc<WorkerSession>,
     mut beats: mpsc::Receiver<Beat>,
-    outcomes: mpsc::UnboundedSender<HeartbeatOutcome>,
+    outcomes: mpsc::Sender<HeartbeatOutcome>,
 ) {
     while let Some(Beat { id, received, commands, logs }) = beats.recv().await {
         let mut outcome = HeartbeatOutcome { id, ..HeartbeatOutcome::default() };
@@ -37,7 +37,7 @@ pub(super) async fn run(
         if let Err(error) = handled.await {
             outcome.error = Some(error.message().to_owned());
         }
-        if outcomes.send(outcome).is_err() {
+        if outcomes.send(outcome).await.is_err() {
             return;
         }
     }
@@ -46,7 +46,7 @@ pub(super) async fn run(
 async fn renew(
     app: &App,
     caller: &Caller,
-    session: &Session,
+    session: &WorkerSession,
     received: u64,
     commands: Vec<CommandId>,
 ) -> Result<Vec<Id>, ApiError> {
@@ -64,7 +64,7 @@ async fn renew(
 async fn print(
     app: &App,
     caller: &Caller,
-    session: &Session,
+    session: &WorkerSession,
     lines: CommandLines,
 ) -> Result<(), ApiError> {
     let CommandLines { execution, command, lines } = lines;

@@ -2,7 +2,7 @@
 
 use noetl_api::connection::{AckStatus, CompletionOutcome};
 use noetl_model::CommandId;
-use noetl_remote::{Session, SessionReporter};
+use noetl_remote::{SessionReporter, WorkerSession};
 use tokio::sync::mpsc;
 
 use super::incoming::IncomingCompletion;
@@ -27,9 +27,9 @@ pub(super) struct Completed {
 pub(super) fn start(
     app: App,
     caller: Caller,
-    session: &Session,
+    session: &WorkerSession,
     incoming: IncomingCompletion,
-    completed: mpsc::UnboundedSender<Completed>,
+    completed: mpsc::Sender<Completed>,
 ) {
     let reporter = session.reporter();
     let is_held = session.holds(incoming.command.into());
@@ -41,7 +41,7 @@ pub(super) fn start(
             Err((status, error)) => (status, None, Some(error.chars().take(ERROR_MAX).collect())),
         };
         let outcome = CompletionOutcome { id, event_id, status, error };
-        let sent = completed.send(Completed { outcome, next, bytes });
+        let sent = completed.send(Completed { outcome, next, bytes }).await;
         // The connection has ended; the next one sends the command.
         if let (Err(_), Some(next)) = (sent, next) {
             reporter.release(next);

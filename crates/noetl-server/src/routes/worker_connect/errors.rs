@@ -9,12 +9,11 @@ use crate::error::ApiError;
 /// Close code of a server that stops or has no capacity.
 const TRY_AGAIN_LATER: CloseCode = 1013;
 
-/// End of a connection.
+/// End of a connection, with what the worker gets to know of it.
 #[derive(Debug)]
 pub(super) enum End {
     /// The worker closed the connection, or the connection was lost.
     Closed,
-    /// The server is stopping.
     Stopping,
     /// The worker gets this error.
     Error(ProtocolError, CloseCode),

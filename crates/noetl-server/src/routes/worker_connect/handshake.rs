@@ -5,7 +5,7 @@ use std::time::Duration;
 use noetl_api::Id;
 use noetl_api::connection::{FRAME_MAX, Hello, PROTOCOL, ProtocolError, ServerMessage, Welcome};
 use noetl_model::CommandId;
-use noetl_remote::{ConnectionCaller, Resumed, Session, WorkerDeclaration};
+use noetl_remote::{ConnectionCaller, Resumed, WorkerDeclaration, WorkerSession};
 
 use super::errors::End;
 use crate::app::App;
@@ -18,7 +18,7 @@ pub(super) async fn open(
     app: &App,
     caller: &Caller,
     hello: Hello,
-) -> Result<(Session, String), End> {
+) -> Result<(WorkerSession, String), End> {
     if hello.protocol != PROTOCOL {
         let message =
             format!("this server supports version {PROTOCOL}, not version {}", hello.protocol);
@@ -44,7 +44,11 @@ pub(super) async fn open(
     Ok((session, text.expect("messages have text keys only")))
 }
 
-async fn begin(app: &App, caller: &Caller, hello: Hello) -> Result<(Session, Resumed), ApiError> {
+async fn begin(
+    app: &App,
+    caller: &Caller,
+    hello: Hello,
+) -> Result<(WorkerSession, Resumed), ApiError> {
     let mut pools = Vec::with_capacity(hello.pools.len());
     for pool in hello.pools {
         pools.extend(bound::pool(caller, Some(pool))?);

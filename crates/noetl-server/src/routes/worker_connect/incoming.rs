@@ -21,7 +21,7 @@ const ID_MAX: usize = 200;
 /// Maximum number of commands in a heartbeat.
 const COMMANDS_MAX: usize = 10_000;
 
-/// A decoded message.
+/// A decoded message of a worker. Completions are separate messages.
 #[derive(Debug)]
 pub(super) enum Incoming {
     Hello(Box<Hello>),
@@ -44,7 +44,7 @@ pub(super) struct IncomingCompletion {
     pub(super) bytes: usize,
 }
 
-/// A heartbeat.
+/// A heartbeat with decoded commands and lines.
 #[derive(Debug)]
 pub(super) struct Beat {
     pub(super) id: u64,
@@ -70,7 +70,9 @@ pub(super) fn decode(text: &str, now: Timestamp) -> Result<Vec<Incoming>, Protoc
         match message {
             WorkerMessage::Hello(hello) => {
                 if has_nul(&[&hello.worker_id, &hello.public_key]) {
-                    return Err(invalid("hello: text must not hold NUL characters").at(at));
+                    return Err(
+                        invalid("hello: text must not hold NUL characters").with_location(at)
+                    );
                 }
                 decoded.push(Incoming::Hello(hello));
             }
@@ -80,19 +82,20 @@ pub(super) fn decode(text: &str, now: Timestamp) -> Result<Vec<Incoming>, Protoc
                         "completions: at most {LEASE_BATCH_MAX} at a time, not {}",
                         completions.len()
                     );
-                    return Err(invalid(message).at(at));
+                    return Err(invalid(message).with_location(at));
                 }
                 for (item, raw) in completions.iter().enumerate() {
                     let one = one_completion(raw.get(), next);
-                    let one =
-                        one.map_err(|error| error.at(format!("{at}, completions[{item}]")))?;
+                    let one = one.map_err(|error| {
+                        error.with_location(format!("{at}, completions[{item}]"))
+                    })?;
                     decoded.push(Incoming::Completion(Box::new(one)));
                 }
             }
             WorkerMessage::Heartbeat(heartbeat) => {
-                let beat = beat(*heartbeat, now).map_err(|error| match error.place.clone() {
-                    Some(place) => error.at(format!("{at}, {place}")),
-                    None => error.at(at),
+                let beat = beat(*heartbeat, now).map_err(|error| match error.location.clone() {
+                    Some(inner) => error.with_location(format!("{at}, {inner}")),
+                    None => error.with_location(at),
                 })?;
                 decoded.push(Incoming::Beat(beat));
             }
@@ -136,7 +139,8 @@ fn beat(heartbeat: Heartbeat, now: Timestamp) -> Result<Beat, ProtocolError> {
     }
     let commands = commands.map(|commands| commands.into_iter().map(Into::into).collect());
     let logs = logs.into_iter().enumerate().map(|(index, batch)| {
-        command_lines(batch, now).map_err(|message| invalid(message).at(format!("logs[{index}]")))
+        command_lines(batch, now)
+            .map_err(|message| invalid(message).with_location(format!("logs[{index}]")))
     });
     Ok(Beat { id, received, commands, logs: logs.collect::<Result<_, _>>()? })
 }

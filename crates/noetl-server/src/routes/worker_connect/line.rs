@@ -9,7 +9,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures::stream::{SplitStream, StreamExt as _};
 use noetl_api::completions::ContentStored;
 use noetl_api::connection::{HeartbeatOutcome, LargeCommand, ProtocolError, ServerMessage};
-use noetl_remote::{LeasedRow, Session};
+use noetl_remote::{LeasedRow, WorkerSession};
 use noetl_results::ContentError;
 use noetl_store::Digest;
 use tokio::sync::mpsc;
@@ -117,7 +117,7 @@ async fn run(
     sender.set_silence(session.silence());
     let session = Arc::new(session);
     let (beats, waiting) = mpsc::channel(BEATS_MAX);
-    let (beat_outcomes, beaten) = mpsc::unbounded_channel();
+    let (beat_outcomes, beaten) = mpsc::channel(BEATS_MAX);
     tokio::spawn(Box::pin(beats::run(
         app.clone(),
         caller.clone(),
@@ -125,8 +125,9 @@ async fn run(
         waiting,
         beat_outcomes,
     )));
-    let (outcomes, completed) = mpsc::unbounded_channel();
-    let line = Line {
+    // One frame may exceed the limit of completions.
+    let (outcomes, completed) = mpsc::channel(2 * IN_FLIGHT_MAX);
+    let line = ConnectionLoop {
         app,
         caller,
         session,
@@ -159,25 +160,24 @@ async fn first_frame(frames: &mut SplitStream<WebSocket>) -> Result<String, End>
     }
 }
 
-struct Line<'a> {
+struct ConnectionLoop<'a> {
     app: &'a App,
     caller: &'a Caller,
-    session: Arc<Session>,
+    session: Arc<WorkerSession>,
     sender: &'a mut Sender,
     outbox: Outbox,
     beats: mpsc::Sender<Beat>,
-    beaten: mpsc::UnboundedReceiver<HeartbeatOutcome>,
-    outcomes: mpsc::UnboundedSender<Completed>,
-    completed: mpsc::UnboundedReceiver<Completed>,
+    beaten: mpsc::Receiver<HeartbeatOutcome>,
+    outcomes: mpsc::Sender<Completed>,
+    completed: mpsc::Receiver<Completed>,
     /// Completions that are being recorded: their number and bytes.
     in_flight: (usize, usize),
-    /// Number of frames received.
     received: u64,
-    /// Number of frames sent.
+    /// Number of frames sent, which numbers the next one.
     sent: u64,
 }
 
-impl Line<'_> {
+impl ConnectionLoop<'_> {
     async fn run(
         mut self,
         frames: &mut SplitStream<WebSocket>,
@@ -186,7 +186,8 @@ impl Line<'_> {
         self.handle(first).await?;
         let mut changes = self.session.changes();
         let mut stops = self.session.stop_signal();
-        (changes.mark_changed(), stops.mark_changed());
+        changes.mark_changed();
+        stops.mark_changed();
         let mut ticks = tokio::time::interval(self.session.heartbeat());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let room = self.sender.room();
@@ -247,7 +248,10 @@ impl Line<'_> {
     /// Returns `true` if the results of another frame fit into memory.
     fn may_read(&self) -> bool {
         let (count, bytes) = self.in_flight;
-        count < IN_FLIGHT_MAX && bytes < IN_FLIGHT_BYTES && self.beats.capacity() > 0
+        count < IN_FLIGHT_MAX
+            && bytes < IN_FLIGHT_BYTES
+            && self.beats.capacity() > 0
+            && !self.outbox.is_full()
     }
 
     /// Adds everything that is ready to the outbox, so that it shares the next frame.
@@ -353,11 +357,7 @@ impl Line<'_> {
                     let outcomes = self.outcomes.clone();
                     completing::start(app, caller, &self.session, *completion, outcomes);
                 }
-                Incoming::Beat(beat) => {
-                    if self.beats.send(beat).await.is_err() {
-                        return Err(End::Closed);
-                    }
-                }
+                Incoming::Beat(beat) => self.beat(beat).await?,
                 Incoming::Drain => self.session.drain(),
                 Incoming::Error(error) => {
                     let worker = self.session.name();
@@ -368,13 +368,26 @@ impl Line<'_> {
         }
         Ok(())
     }
+
+    /// Queues a heartbeat. While the queue is full, outcomes of earlier ones are received.
+    async fn beat(&mut self, beat: Beat) -> Result<(), End> {
+        loop {
+            tokio::select! {
+                room = self.beats.reserve() => {
+                    room.map_err(|_| End::Closed)?.send(beat);
+                    return Ok(());
+                }
+                Some(outcome) = self.beaten.recv() => self.outbox.heartbeat(&outcome),
+            }
+        }
+    }
 }
 
 /// Adds the number of the frame to the location of an error.
 fn in_frame(error: ProtocolError, frame: u64) -> ProtocolError {
-    let place = match &error.place {
-        Some(place) => format!("frame {frame}, {place}"),
+    let location = match &error.location {
+        Some(inner) => format!("frame {frame}, {inner}"),
         None => format!("frame {frame}"),
     };
-    error.at(place)
+    error.with_location(location)
 }

@@ -13,10 +13,12 @@ use serde::Serialize;
 /// Bytes of a frame for the brackets and types of its messages.
 const MARGIN: usize = 512;
 
+/// Number of acks from which on the server reads no further frames.
+const ACKS_MAX: usize = 2000;
+
 /// Maximum size of a message's items in one frame, in bytes.
 pub(super) const ITEMS_MAX: usize = FRAME_MAX - MARGIN;
 
-/// JSON texts to send.
 type Items = VecDeque<String>;
 
 #[derive(Default)]
@@ -59,6 +61,11 @@ impl Outbox {
 
     pub(super) fn drain(&mut self, reason: &'static str) {
         self.drain = Some(reason);
+    }
+
+    /// Returns `true` if the worker reads acks too slowly for further frames.
+    pub(super) fn is_full(&self) -> bool {
+        self.completions.len() + self.heartbeats.len() >= ACKS_MAX
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -103,7 +103,7 @@ impl Sender {
         Some(Message::Ping(ping.number.to_be_bytes().to_vec().into()))
     }
 
-    /// Records a pong.
+    /// Records a pong, which confirms what was sent before its ping.
     pub(super) fn pong(&mut self, payload: &[u8]) {
         self.alive = Instant::now();
         if let Some(ping) = self.ping.take_if(|ping| payload == ping.number.to_be_bytes()) {

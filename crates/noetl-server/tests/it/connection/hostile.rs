@@ -37,7 +37,7 @@ async fn a_frame_has_at_most_one_mebibyte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invalid_frame_closes_the_connection_with_the_place_and_changes_nothing() {
+async fn an_invalid_frame_closes_the_connection_with_the_location_and_changes_nothing() {
     let app = app().await;
     let (mut peer, _) = Peer::connect(&app, json!({})).await;
     started(&app).await;
@@ -90,14 +90,14 @@ async fn an_invalid_frame_closes_the_connection_with_the_place_and_changes_nothi
             "frame 2",
         ),
     ];
-    for (frame, code, close, place) in frames {
+    for (frame, code, close, location) in frames {
         let hello = json!({"holds": [command["event_id"]]});
         let (mut peer, welcome) = Peer::connect(&app, hello).await;
         assert_eq!(welcome["keep"], json!([command["event_id"]]), "no completion was recorded");
         peer.socket.send(frame).await.expect("a frame that is sent");
         let (error, closed) = peer.error().await;
         assert_eq!((&error["code"], closed), (&json!(code), close), "{error}");
-        assert_eq!(error["place"], place, "{error}");
+        assert_eq!(error["location"], location, "{error}");
     }
     app.close().await;
 }

@@ -108,7 +108,7 @@ async fn a_command_committed_by_one_replica_is_pushed_by_the_other() {
         }
         changes.changed().await.expect("the session is open");
     };
-    println!("pushed after {:?}", began.elapsed());
+    eprintln!("pushed after {:?}", began.elapsed());
     assert_eq!(pushed.row.execution, execution);
     drop(session);
     one.close().await;

@@ -90,6 +90,11 @@ impl Unacked {
         self.ready.append(&mut self.refused);
     }
 
+    /// Returns `true` if every completion has an ack.
+    pub(super) fn is_empty(&self) -> bool {
+        self.completions.is_empty()
+    }
+
     /// Returns `true` if the server could not commit some completions.
     pub(super) fn has_refused(&self) -> bool {
         !self.refused.is_empty()

@@ -13,10 +13,10 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tracing::{debug, info, warn};
 
 use super::outgoing::Unacked;
-use super::task::{Ended, LineTask};
+use super::task::{AttemptOutcome, LineTask};
 use super::{LineState, Outgoing};
 use crate::remote::content;
-use crate::remote::link::{RETRY, RETRY_FIRST};
+use crate::remote::link::RETRY;
 use crate::remote::metrics::WorkerEvent;
 
 /// Time within which the server has to welcome the worker.
@@ -45,12 +45,12 @@ impl LineTask {
         mut sender: SocketSender,
         mut receiver: SocketReceiver,
         unacked: &mut Unacked,
-    ) -> Ended {
+    ) -> AttemptOutcome {
         let mut frames = Frames::default();
         frames.add(&WorkerMessage::Hello(Box::new(self.hello())));
         for frame in frames.finish() {
             if sender.send(frame).await.is_err() {
-                return Ended::Refused;
+                return AttemptOutcome::Refused;
             }
         }
         let welcome = tokio::time::timeout(WELCOME_WITHIN, welcome(&mut receiver)).await;
@@ -58,9 +58,9 @@ impl LineTask {
             Ok(Ok(welcomed)) => welcomed,
             Ok(Err(reason)) => {
                 warn!(reason, "server rejected worker connection, retrying");
-                return Ended::Refused;
+                return AttemptOutcome::Refused;
             }
-            Err(_) => return Ended::Refused,
+            Err(_) => return AttemptOutcome::Refused,
         };
         self.link.note::<()>(&Ok(()));
         self.link.set_lease(welcome.lease_seconds);
@@ -80,7 +80,7 @@ impl LineTask {
         self.link.counters.set_connected(true);
         let error = self.exchange(talk, receiver, heartbeat, others).await;
         self.link.note::<()>(&Err(error));
-        Ended::Lost
+        AttemptOutcome::Lost
     }
 
     /// Sends and receives until the connection ends. Returns the reason.
@@ -96,8 +96,8 @@ impl LineTask {
         }
         let mut beats = tokio::time::interval(heartbeat);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut retries = tokio::time::interval(RETRY_FIRST);
-        retries.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut delays = RETRY.delays();
+        let mut retry_at: Option<Instant> = None;
         let draining = self.draining.clone();
         loop {
             let mut frames = Frames::default();
@@ -109,7 +109,15 @@ impl LineTask {
             if let Err(error) = talk.send(frames).await {
                 return error;
             }
-            let (has_drained, has_refused) = (talk.has_drained, talk.unacked.has_refused());
+            let has_drained = talk.has_drained;
+            match talk.unacked.has_refused() {
+                true => {
+                    retry_at.get_or_insert_with(|| Instant::now() + delays.next_delay());
+                }
+                false if talk.unacked.is_empty() => delays.reset(),
+                false => {}
+            }
+            let retry = retry_at.unwrap_or(talk.alive);
             let handled = tokio::select! {
                 event = receiver.next() => match event {
                     Some(Ok(event)) => self.receive(&mut talk, &event),
@@ -122,7 +130,8 @@ impl LineTask {
                     Ok(())
                 }
                 _ = beats.tick() => self.beat(&mut talk).await,
-                _ = retries.tick(), if has_refused => {
+                () = tokio::time::sleep_until(retry), if retry_at.is_some() => {
+                    retry_at = None;
                     talk.unacked.retry();
                     Ok(())
                 }
@@ -190,7 +199,11 @@ impl LineTask {
                     info!(reason, "server closes the connection");
                 }
                 ServerMessage::Error(error) => {
-                    warn!(code = error.code, place = error.place, "server closed the connection");
+                    warn!(
+                        code = error.code,
+                        location = error.location,
+                        "server closed the connection"
+                    );
                     return Err(lost(&error.message));
                 }
             }
@@ -214,9 +227,11 @@ impl LineTask {
         for command in commands.commands {
             match serde_json::from_str::<LeasedCommand>(command.get()) {
                 Ok(leased) => {
-                    if let Some(lent) = self.lender.lend(leased) {
-                        // The worker may have stopped; the lease then expires.
-                        let _ = self.ends.commands.send(lent);
+                    if let Some(lent) = self.lender.lend(leased)
+                        && self.ends.commands.try_send(lent).is_err()
+                    {
+                        // The next heartbeat doesn't list the command, so it is reissued.
+                        warn!("server pushed more commands than the worker has slots");
                     }
                 }
                 // The next heartbeat doesn't list the command, so it is reissued.
@@ -260,7 +275,8 @@ impl LineTask {
             match serde_json::from_slice::<LeasedCommand>(&bytes) {
                 Ok(leased) => {
                     if let Some(lent) = lender.lend_held(leased, holding, cancel) {
-                        let _ = commands.send(lent);
+                        // The worker may have stopped; the lease then expires.
+                        let _ = commands.send(lent).await;
                     }
                 }
                 Err(error) => warn!(%error, "failed to decode command"),

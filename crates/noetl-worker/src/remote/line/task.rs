@@ -34,7 +34,7 @@ pub(crate) struct LineTask {
 
 /// End of one attempt to stay connected.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum AttemptOutcome {
     /// The connection was established and lost.
     Lost,
     /// The server responded, and the connection ended before a welcome.
@@ -69,13 +69,13 @@ impl LineTask {
             self.link.counters.set_connected(false);
             unacked.restart();
             match ended {
-                Ended::Lost => {
+                AttemptOutcome::Lost => {
                     delays.reset();
                     failed = 0;
                 }
-                Ended::Unreachable => failed = 0,
-                Ended::Refused => failed += 1,
-                Ended::Unsupported => failed = FAILED_MAX,
+                AttemptOutcome::Unreachable => failed = 0,
+                AttemptOutcome::Refused => failed += 1,
+                AttemptOutcome::Unsupported => failed = FAILED_MAX,
             }
             if failed >= FAILED_MAX {
                 self.use_long_polls(&mut unacked).await;
@@ -85,14 +85,14 @@ impl LineTask {
         }
     }
 
-    async fn attempt(&mut self, unacked: &mut Unacked) -> Ended {
+    async fn attempt(&mut self, unacked: &mut Unacked) -> AttemptOutcome {
         match self.link.client.connect_worker().await {
             Ok(Some((sender, receiver))) => Box::pin(self.talk(sender, receiver, unacked)).await,
-            Ok(None) => Ended::Unsupported,
+            Ok(None) => AttemptOutcome::Unsupported,
             Err(error) => {
                 let ended = match &error {
-                    ClientError::Transport(_) => Ended::Unreachable,
-                    _ => Ended::Refused,
+                    ClientError::Transport(_) => AttemptOutcome::Unreachable,
+                    _ => AttemptOutcome::Refused,
                 };
                 if !error.is_passing() {
                     warn!(error = chain(&error), "server rejected worker connection, retrying");
