@@ -1,16 +1,4 @@
-//! Connection of a remote worker: a WebSocket over which the server pushes commands.
-//!
-//! `docs/protocol.md` describes the protocol. The session in `noetl-remote` claims commands and
-//! records completions; this module receives and sends frames, and ends the connection.
-
-mod beats;
-mod completing;
-mod errors;
-mod handshake;
-mod incoming;
-mod line;
-mod outbox;
-mod socket;
+//! Connection of a remote worker: the upgrade to a WebSocket, which `noetl-connect` serves.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,22 +9,17 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
-use noetl_api::connection::FRAME_MAX;
+use noetl_connect::{ConnectionFailure, ConnectionHost, Conversions, Refusal};
 
 use crate::app::App;
 use crate::connections::Seat;
-use crate::error::ApiError;
+use crate::error::{ApiError, report_rejected};
+use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::credential::RequestCredential;
 use crate::http::openapi::ErrorResponses;
-
-/// Size in bytes at which the server stops reading a frame. Frames between [`FRAME_MAX`] and this
-/// size are read, so that the worker reads the error instead of a reset connection.
-const READ_MAX: usize = 2 * FRAME_MAX;
-
-/// Initial size of the buffers of a connection, in bytes. A worker has few connections, and most
-/// frames are small.
-const BUFFER: usize = 16 << 10;
+use crate::routes::completions::completion;
+use crate::routes::workers::shown;
 
 /// Connects a worker
 ///
@@ -62,18 +45,50 @@ pub(crate) async fn connect(
     ConnectionSeat(seat): ConnectionSeat,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    let upgrade = upgrade.map_err(|rejection| not_upgraded(&rejection))?;
-    let upgrade = upgrade
-        .max_message_size(READ_MAX)
-        .max_frame_size(READ_MAX)
-        .read_buffer_size(BUFFER)
-        .write_buffer_size(BUFFER);
+    let upgrade = noetl_connect::with_limits(upgrade.map_err(|error| not_upgraded(&error))?);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        let connections = app.worker_connections.clone();
-        let served = line::serve(app, caller, credential, socket);
-        connections.track_future(Box::pin(served)).await;
+        let (ended, _watching) = credential.watch(&app);
+        let served = noetl_connect::serve(host(&app), caller, ended, socket);
+        app.worker_connections.track_future(Box::pin(served)).await;
         drop(seat);
     }))
+}
+
+fn host(app: &App) -> ConnectionHost {
+    let control = &app.control;
+    ConnectionHost {
+        connections: control.remote.connections.clone(),
+        leasing: control.remote.leasing.clone(),
+        logs: control.journal.logs.clone(),
+        content: control.data.content.clone(),
+        worker_access: control.secrets.worker_access.clone(),
+        tenant: app.tenant.clone(),
+        stopping: app.stopping.clone(),
+        conversions: Conversions {
+            command: shown,
+            completion,
+            pool: |caller, asked| bound::pool(caller, asked).map_err(|error| refusal(&error)),
+            refusal: |failure| {
+                refusal(&match failure {
+                    ConnectionFailure::Connect(error) => error.into(),
+                    ConnectionFailure::Lease(error) => error.into(),
+                    ConnectionFailure::Report(execution, error) => {
+                        report_rejected(execution, error)
+                    }
+                    ConnectionFailure::Log(error) => error.into(),
+                    ConnectionFailure::Store(error) => error.into(),
+                })
+            },
+        },
+    }
+}
+
+fn refusal(error: &ApiError) -> Refusal {
+    Refusal {
+        code: error.code(),
+        message: error.message().to_owned(),
+        is_client_error: error.is_client_error(),
+    }
 }
 
 fn not_upgraded(rejection: &WebSocketUpgradeRejection) -> ApiError {

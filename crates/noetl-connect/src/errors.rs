@@ -4,14 +4,14 @@ use axum::extract::ws::{CloseCode, close_code};
 use noetl_api::connection::ProtocolError;
 use tokio_tungstenite::tungstenite;
 
-use crate::error::ApiError;
+use crate::host::Refusal;
 
 /// Close code of a server that stops or has no capacity.
 const TRY_AGAIN_LATER: CloseCode = 1013;
 
 /// End of a connection, with what the worker gets to know of it.
 #[derive(Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// The worker closed the connection, or the connection was lost.
     Closed,
     Stopping,
@@ -21,7 +21,7 @@ pub(super) enum End {
 
 impl End {
     /// Ends the connection because of an invalid frame.
-    pub(super) fn invalid(error: ProtocolError) -> Self {
+    pub(crate) fn invalid(error: ProtocolError) -> Self {
         let code = match error.code.as_str() {
             "frame_too_large" => close_code::SIZE,
             "frame_not_text" => close_code::UNSUPPORTED,
@@ -32,21 +32,21 @@ impl End {
     }
 
     /// Ends the connection for a reason other than a frame.
-    pub(super) fn policy(code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn policy(code: &str, message: impl Into<String>) -> Self {
         Self::Error(ProtocolError::new(code, message), close_code::POLICY)
     }
 
     /// Ends the connection because its `hello` was rejected.
-    pub(super) fn rejected(error: &ApiError) -> Self {
-        let code = match error.is_client_error() {
+    pub(crate) fn rejected(error: Refusal) -> Self {
+        let code = match error.is_client_error {
             true => close_code::POLICY,
             false => TRY_AGAIN_LATER,
         };
-        Self::Error(ProtocolError::new(error.code(), error.message()), code)
+        Self::Error(ProtocolError::new(error.code, error.message), code)
     }
 
     /// Ends the connection after a failed read.
-    pub(super) fn unreadable(error: axum::Error) -> Self {
+    pub(crate) fn unreadable(error: axum::Error) -> Self {
         use tungstenite::Error as SocketError;
         use tungstenite::error::CapacityError;
         let error = error.into_inner();
@@ -75,6 +75,6 @@ fn is_reset(error: &tungstenite::error::ProtocolError) -> bool {
 }
 
 /// Returns the error for a binary frame.
-pub(super) fn not_text() -> ProtocolError {
+pub(crate) fn not_text() -> ProtocolError {
     ProtocolError::new("frame_not_text", "frames are text, and this one is binary")
 }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::errors::End;
+use crate::errors::End;
 
 /// Bytes sent without a confirmation after which the server pings.
 const PING_AFTER: usize = 256 << 10;
@@ -22,7 +22,7 @@ const WINDOW: usize = 1 << 20;
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// Sending half of a connection. A pong confirms everything that was sent before its ping.
-pub(super) struct Sender {
+pub(crate) struct Sender {
     messages: mpsc::Sender<Message>,
     writer: JoinHandle<()>,
     sent: usize,
@@ -44,7 +44,7 @@ struct Ping {
 }
 
 impl Sender {
-    pub(super) fn start(sink: SplitSink<WebSocket, Message>) -> Self {
+    pub(crate) fn start(sink: SplitSink<WebSocket, Message>) -> Self {
         let (messages, waiting) = mpsc::channel(1);
         let writer = tokio::spawn(write(sink, waiting));
         Self {
@@ -60,22 +60,22 @@ impl Sender {
     }
 
     /// Sets the time without a pong after which the connection ends.
-    pub(super) fn set_silence(&mut self, silence: Duration) {
+    pub(crate) fn set_silence(&mut self, silence: Duration) {
         self.silence = silence;
     }
 
     /// Returns `true` if a frame may be sent.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.sent - self.confirmed < WINDOW
     }
 
     /// Returns a sender to wait for room with.
-    pub(super) fn room(&self) -> mpsc::Sender<Message> {
+    pub(crate) fn room(&self) -> mpsc::Sender<Message> {
         self.messages.clone()
     }
 
     /// Counts a frame, and returns its message.
-    pub(super) fn text(&mut self, text: String) -> Message {
+    pub(crate) fn text(&mut self, text: String) -> Message {
         self.sent += text.len();
         if self.sent - self.confirmed >= PING_AFTER {
             self.ping();
@@ -84,7 +84,7 @@ impl Sender {
     }
 
     /// Makes a ping due, unless an earlier one has no pong.
-    pub(super) fn ping(&mut self) {
+    pub(crate) fn ping(&mut self) {
         if self.ping.is_none() {
             self.pings += 1;
             self.ping = Some(Ping { number: self.pings, at: Instant::now(), sent: None });
@@ -92,19 +92,19 @@ impl Sender {
     }
 
     /// Returns `true` if a ping is due and not sent.
-    pub(super) fn has_ping(&self) -> bool {
+    pub(crate) fn has_ping(&self) -> bool {
         self.ping.as_ref().is_some_and(|ping| ping.sent.is_none())
     }
 
     /// Returns the ping that is due, to be sent now.
-    pub(super) fn take_ping(&mut self) -> Option<Message> {
+    pub(crate) fn take_ping(&mut self) -> Option<Message> {
         let ping = self.ping.as_mut().filter(|ping| ping.sent.is_none())?;
         ping.sent = Some(self.sent);
         Some(Message::Ping(ping.number.to_be_bytes().to_vec().into()))
     }
 
     /// Records a pong, which confirms what was sent before its ping.
-    pub(super) fn pong(&mut self, payload: &[u8]) {
+    pub(crate) fn pong(&mut self, payload: &[u8]) {
         self.alive = Instant::now();
         if let Some(ping) = self.ping.take_if(|ping| payload == ping.number.to_be_bytes()) {
             self.confirmed = ping.sent.unwrap_or(self.confirmed);
@@ -112,12 +112,12 @@ impl Sender {
     }
 
     /// Records a frame of the worker.
-    pub(super) fn received(&mut self) {
+    pub(crate) fn received(&mut self) {
         self.alive = Instant::now();
     }
 
     /// Returns the end of the connection if the last ping had no pong for too long.
-    pub(super) fn overdue(&self) -> Option<End> {
+    pub(crate) fn overdue(&self) -> Option<End> {
         let ping = self.ping.as_ref().filter(|ping| ping.at.elapsed() >= self.silence)?;
         let seconds = self.silence.as_secs();
         Some(if self.alive > ping.at {
@@ -130,7 +130,7 @@ impl Sender {
     }
 
     /// Sends the last messages, within a limit. Stops writing in any case.
-    pub(super) async fn close(self, last: Option<Message>, close: CloseFrame) {
+    pub(crate) async fn close(self, last: Option<Message>, close: CloseFrame) {
         let Self { messages, mut writer, .. } = self;
         let sent = async {
             for message in last.into_iter().chain([Message::Close(Some(close))]) {

@@ -13,8 +13,6 @@ use noetl_store::{LogStream, NewLine};
 use noetl_work::{LEASE_BATCH_MAX, STEP_LOG_LINES_MAX};
 use serde::Deserialize;
 
-use crate::routes::completions::completion;
-
 /// Maximum length of the ID of a completion, in bytes.
 const ID_MAX: usize = 200;
 
@@ -23,7 +21,7 @@ const COMMANDS_MAX: usize = 10_000;
 
 /// A decoded message of a worker. Completions are separate messages.
 #[derive(Debug)]
-pub(super) enum Incoming {
+pub(crate) enum Incoming {
     Hello(Box<Hello>),
     Completion(Box<IncomingCompletion>),
     Beat(Beat),
@@ -33,37 +31,41 @@ pub(super) enum Incoming {
 }
 
 #[derive(Debug)]
-pub(super) struct IncomingCompletion {
-    pub(super) id: String,
-    pub(super) command: Id,
+pub(crate) struct IncomingCompletion {
+    pub(crate) id: String,
+    pub(crate) command: Id,
     /// The completion, or the reason why it is invalid.
-    pub(super) completion: Result<Completion, String>,
+    pub(crate) completion: Result<Completion, String>,
     /// Whether the worker accepts the next command for the same slot.
-    pub(super) takes_next: bool,
+    pub(crate) takes_next: bool,
     /// Size of the completion in the frame.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 /// A heartbeat with decoded commands and lines.
 #[derive(Debug)]
-pub(super) struct Beat {
-    pub(super) id: u64,
-    pub(super) received: u64,
+pub(crate) struct Beat {
+    pub(crate) id: u64,
+    pub(crate) received: u64,
     /// Commands to renew; `None` if the heartbeat only carries step logs.
-    pub(super) commands: Option<Vec<CommandId>>,
-    pub(super) logs: Vec<CommandLines>,
+    pub(crate) commands: Option<Vec<CommandId>>,
+    pub(crate) logs: Vec<CommandLines>,
 }
 
 /// Lines that one command printed.
 #[derive(Debug)]
-pub(super) struct CommandLines {
-    pub(super) execution: ExecutionId,
-    pub(super) command: CommandId,
-    pub(super) lines: Vec<NewLine>,
+pub(crate) struct CommandLines {
+    pub(crate) execution: ExecutionId,
+    pub(crate) command: CommandId,
+    pub(crate) lines: Vec<NewLine>,
 }
 
 /// Decodes a frame. `now` is the time of lines without one.
-pub(super) fn decode(text: &str, now: Timestamp) -> Result<Vec<Incoming>, ProtocolError> {
+pub(crate) fn decode(
+    text: &str,
+    now: Timestamp,
+    completion: fn(CompletionItem) -> Completion,
+) -> Result<Vec<Incoming>, ProtocolError> {
     let mut decoded = Vec::new();
     for (index, message) in decode_frame(text)?.into_iter().enumerate() {
         let at = format!("message {}", index + 1);
@@ -85,7 +87,7 @@ pub(super) fn decode(text: &str, now: Timestamp) -> Result<Vec<Incoming>, Protoc
                     return Err(invalid(message).with_location(at));
                 }
                 for (item, raw) in completions.iter().enumerate() {
-                    let one = one_completion(raw.get(), next);
+                    let one = one_completion(raw.get(), next, completion);
                     let one = one.map_err(|error| {
                         error.with_location(format!("{at}, completions[{item}]"))
                     })?;
@@ -114,7 +116,11 @@ struct Head {
 
 /// Decodes a completion. One that names its command and is otherwise invalid is rejected with an
 /// ack, so that the worker reports a failure of the command.
-fn one_completion(text: &str, takes_next: bool) -> Result<IncomingCompletion, ProtocolError> {
+fn one_completion(
+    text: &str,
+    takes_next: bool,
+    completion: fn(CompletionItem) -> Completion,
+) -> Result<IncomingCompletion, ProtocolError> {
     if !text.starts_with('{') {
         return Err(invalid("a completion is a JSON object"));
     }

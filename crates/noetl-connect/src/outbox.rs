@@ -17,12 +17,12 @@ const MARGIN: usize = 512;
 const ACKS_MAX: usize = 2000;
 
 /// Maximum size of a message's items in one frame, in bytes.
-pub(super) const ITEMS_MAX: usize = FRAME_MAX - MARGIN;
+pub(crate) const ITEMS_MAX: usize = FRAME_MAX - MARGIN;
 
 type Items = VecDeque<String>;
 
 #[derive(Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     completions: Items,
     heartbeats: Items,
     commands: VecDeque<(CommandId, String)>,
@@ -32,43 +32,43 @@ pub(super) struct Outbox {
 }
 
 /// A frame with the commands in it.
-pub(super) struct Frame {
-    pub(super) text: String,
-    pub(super) commands: Vec<CommandId>,
+pub(crate) struct Frame {
+    pub(crate) text: String,
+    pub(crate) commands: Vec<CommandId>,
 }
 
 impl Outbox {
-    pub(super) fn completion(&mut self, outcome: &CompletionOutcome) {
+    pub(crate) fn completion(&mut self, outcome: &CompletionOutcome) {
         self.completions.push_back(json(outcome));
     }
 
-    pub(super) fn heartbeat(&mut self, outcome: &HeartbeatOutcome) {
+    pub(crate) fn heartbeat(&mut self, outcome: &HeartbeatOutcome) {
         self.heartbeats.push_back(json(outcome));
     }
 
     /// Adds a command as JSON text of at most [`ITEMS_MAX`] bytes.
-    pub(super) fn command(&mut self, command: CommandId, text: String) {
+    pub(crate) fn command(&mut self, command: CommandId, text: String) {
         self.commands.push_back((command, text));
     }
 
-    pub(super) fn large_command(&mut self, command: CommandId, large: &LargeCommand) {
+    pub(crate) fn large_command(&mut self, command: CommandId, large: &LargeCommand) {
         self.large.push_back((command, json(large)));
     }
 
-    pub(super) fn cancel(&mut self, commands: Vec<CommandId>) {
+    pub(crate) fn cancel(&mut self, commands: Vec<CommandId>) {
         self.cancel.extend(commands.into_iter().map(|command| json(&Id::from(command))));
     }
 
-    pub(super) fn drain(&mut self, reason: &'static str) {
+    pub(crate) fn drain(&mut self, reason: &'static str) {
         self.drain = Some(reason);
     }
 
     /// Returns `true` if the worker reads acks too slowly for further frames.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.completions.len() + self.heartbeats.len() >= ACKS_MAX
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let Self { completions, heartbeats, commands, large, cancel, drain } = self;
         completions.is_empty()
             && heartbeats.is_empty()
@@ -79,7 +79,7 @@ impl Outbox {
     }
 
     /// Returns the next frame, with as much as fits.
-    pub(super) fn frame(&mut self) -> Option<Frame> {
+    pub(crate) fn frame(&mut self) -> Option<Frame> {
         let mut room = ITEMS_MAX;
         let mut messages = Vec::new();
         let completions = taken(&mut self.completions, &mut room);

@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
+use noetl_access::Caller;
 use noetl_api::Id;
 use noetl_api::connection::HeartbeatOutcome;
 use noetl_model::CommandId;
 use noetl_remote::WorkerSession;
 use tokio::sync::mpsc;
 
-use super::incoming::{Beat, CommandLines};
-use crate::app::App;
-use crate::error::ApiError;
-use crate::http::bound;
-use crate::http::caller::Caller;
+use crate::host::{ConnectionFailure, ConnectionHost, Refusal};
+use crate::incoming::{Beat, CommandLines};
 
 /// Handles heartbeats until the connection ends.
-pub(super) async fn run(
-    app: App,
+pub(crate) async fn run(
+    host: ConnectionHost,
     caller: Caller,
     session: Arc<WorkerSession>,
     mut beats: mpsc::Receiver<Beat>,
@@ -27,15 +25,15 @@ pub(super) async fn run(
         let handled = async {
             // Leases are renewed first: they matter more than step logs.
             if let Some(commands) = commands {
-                outcome.lost = renew(&app, &caller, &session, received, commands).await?;
+                outcome.lost = renew(&host, &caller, &session, received, commands).await?;
             }
             for lines in logs {
-                print(&app, &caller, &session, lines).await?;
+                print(&host, &caller, &session, lines).await?;
             }
-            Ok::<(), ApiError>(())
+            Ok::<(), Refusal>(())
         };
         if let Err(error) = handled.await {
-            outcome.error = Some(error.message().to_owned());
+            outcome.error = Some(error.message);
         }
         if outcomes.send(outcome).await.is_err() {
             return;
@@ -44,33 +42,35 @@ pub(super) async fn run(
 }
 
 async fn renew(
-    app: &App,
+    host: &ConnectionHost,
     caller: &Caller,
     session: &WorkerSession,
     received: u64,
     commands: Vec<CommandId>,
-) -> Result<Vec<Id>, ApiError> {
+) -> Result<Vec<Id>, Refusal> {
     let (mut own, mut foreign) = (Vec::with_capacity(commands.len()), Vec::new());
     for command in commands {
-        match session.holds(command) || bound::owns(app, caller, command).await? {
+        match session.holds(command) || host.owns(caller, command).await? {
             true => own.push(command),
             false => foreign.push(command),
         }
     }
-    let lost = session.renew(received, &own).await?;
+    let lost = session.renew(received, &own).await;
+    let lost = lost.map_err(|error| host.refusal(ConnectionFailure::Lease(error)))?;
     Ok(lost.into_iter().chain(foreign).map(Id::from).collect())
 }
 
 async fn print(
-    app: &App,
+    host: &ConnectionHost,
     caller: &Caller,
     session: &WorkerSession,
     lines: CommandLines,
-) -> Result<(), ApiError> {
+) -> Result<(), Refusal> {
     let CommandLines { execution, command, lines } = lines;
-    if !session.holds(command) && !bound::owns(app, caller, command).await? {
+    if !session.holds(command) && !host.owns(caller, command).await? {
         let message = format!("command not found: {command}");
-        return Err(ApiError::invalid("command_not_found", message));
+        return Err(Refusal { code: "command_not_found", message, is_client_error: true });
     }
-    Ok(session.print(execution, lines).await?)
+    let printed = session.print(execution, lines).await;
+    printed.map_err(|error| host.refusal(ConnectionFailure::Log(error)))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures::stream::{SplitStream, StreamExt as _};
+use noetl_access::Caller;
 use noetl_api::completions::ContentStored;
 use noetl_api::connection::{HeartbeatOutcome, LargeCommand, ProtocolError, ServerMessage};
 use noetl_remote::{LeasedRow, WorkerSession};
@@ -14,18 +15,16 @@ use noetl_results::ContentError;
 use noetl_store::Digest;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::completing::Completed;
-use super::errors::{End, not_text};
-use super::incoming::{Beat, Incoming, decode};
-use super::outbox::{Frame, ITEMS_MAX, Outbox};
-use super::socket::Sender;
-use super::{beats, completing, handshake};
-use crate::app::App;
-use crate::http::caller::Caller;
-use crate::http::credential::RequestCredential;
-use crate::routes::workers::shown;
+use crate::completing::Completed;
+use crate::errors::{End, not_text};
+use crate::host::ConnectionHost;
+use crate::incoming::{Beat, Incoming, decode};
+use crate::outbox::{Frame, ITEMS_MAX, Outbox};
+use crate::socket::Sender;
+use crate::{beats, completing, handshake};
 
 /// Time within which `hello` has to arrive.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -46,14 +45,14 @@ const DRAIN_MAX: Duration = Duration::from_secs(2);
 /// Time that a worker has to read the end of its connection and to close it.
 const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Serves a connection until it ends. The worker's leases stay.
-pub(super) async fn serve(
-    app: App,
+/// Serves a connection until it ends. The worker's leases stay. `ended` is cancelled when the caller's
+/// credential is no longer valid.
+pub async fn serve(
+    host: ConnectionHost,
     caller: Caller,
-    credential: RequestCredential,
+    ended: CancellationToken,
     socket: WebSocket,
 ) {
-    let (ended, _watching) = credential.watch(&app);
     let (sink, mut frames) = socket.split();
     let mut sender = Sender::start(sink);
     let end = {
@@ -62,7 +61,7 @@ pub(super) async fn serve(
             End::policy("token_expired", "the token is no longer valid")
         };
         tokio::select! {
-            end = run(&app, &caller, &mut frames, &mut sender) => end,
+            end = run(&host, &caller, &mut frames, &mut sender) => end,
             end = revoked => end,
         }
     };
@@ -84,28 +83,28 @@ pub(super) async fn serve(
 
 /// Welcomes the worker, and then receives and sends until the connection ends.
 async fn run(
-    app: &App,
+    host: &ConnectionHost,
     caller: &Caller,
     frames: &mut SplitStream<WebSocket>,
     sender: &mut Sender,
 ) -> End {
-    let now = app.control.journal.logs.now();
+    let now = host.now();
     let mut first = tokio::select! {
         frame = tokio::time::timeout(HELLO_WITHIN, first_frame(frames)) => match frame {
-            Ok(Ok(text)) => match decode(&text, now) {
+            Ok(Ok(text)) => match decode(&text, now, host.conversions.completion) {
                 Ok(messages) => messages.into_iter(),
                 Err(error) => return End::invalid(in_frame(error, 1)),
             },
             Ok(Err(end)) => return end,
             Err(_) => return End::policy("hello_expected", "no hello arrived within 10 s"),
         },
-        () = app.stopping.cancelled() => return End::Stopping,
+        () = host.stopping.cancelled() => return End::Stopping,
     };
     let Some(Incoming::Hello(hello)) = first.next() else {
         let error = ProtocolError::new("hello_expected", "the first message is hello");
         return End::invalid(in_frame(error, 1));
     };
-    let (session, welcome) = match handshake::open(app, caller, *hello).await {
+    let (session, welcome) = match handshake::open(host, caller, *hello).await {
         Ok(opened) => opened,
         Err(end) => return end,
     };
@@ -119,7 +118,7 @@ async fn run(
     let (beats, waiting) = mpsc::channel(BEATS_MAX);
     let (beat_outcomes, beaten) = mpsc::channel(BEATS_MAX);
     tokio::spawn(Box::pin(beats::run(
-        app.clone(),
+        host.clone(),
         caller.clone(),
         session.clone(),
         waiting,
@@ -128,7 +127,7 @@ async fn run(
     // One frame may exceed the limit of completions.
     let (outcomes, completed) = mpsc::channel(2 * IN_FLIGHT_MAX);
     let line = ConnectionLoop {
-        app,
+        host,
         caller,
         session,
         sender,
@@ -161,7 +160,7 @@ async fn first_frame(frames: &mut SplitStream<WebSocket>) -> Result<String, End>
 }
 
 struct ConnectionLoop<'a> {
-    app: &'a App,
+    host: &'a ConnectionHost,
     caller: &'a Caller,
     session: Arc<WorkerSession>,
     sender: &'a mut Sender,
@@ -191,7 +190,7 @@ impl ConnectionLoop<'_> {
         let mut ticks = tokio::time::interval(self.session.heartbeat());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let room = self.sender.room();
-        let stopping = self.app.stopping.clone();
+        let stopping = self.host.stopping.clone();
         let mut deadline: Option<Instant> = None;
         loop {
             let may_send =
@@ -287,7 +286,8 @@ impl ConnectionLoop<'_> {
         // Acks of the completions that led to these commands share their frame.
         self.collect();
         for leased in self.session.take_commands() {
-            let text = serde_json::to_string(&shown(&leased)).expect("commands have text keys");
+            let text = serde_json::to_string(&(self.host.conversions.command)(&leased))
+                .expect("commands have text keys");
             if text.len() < ITEMS_MAX {
                 self.outbox.command(leased.row.id, text);
                 continue;
@@ -307,7 +307,7 @@ impl ConnectionLoop<'_> {
     /// Stores a command that doesn't fit into a frame as a blob.
     async fn upload(&self, leased: &LeasedRow, text: String) -> Result<LargeCommand, ContentError> {
         let digest = Digest::of_bytes(text.as_bytes()).to_string();
-        let mut upload = self.app.control.data.content.begin(&digest).await?;
+        let mut upload = self.host.content.begin(&digest).await?;
         upload.add(text.as_bytes()).await?;
         let (digest, bytes) = upload.finish().await?;
         Ok(LargeCommand {
@@ -336,7 +336,7 @@ impl ConnectionLoop<'_> {
         };
         self.sender.received();
         self.received += 1;
-        let decoded = decode(text.as_str(), self.app.control.journal.logs.now());
+        let decoded = decode(text.as_str(), self.host.now(), self.host.conversions.completion);
         let messages = decoded.map_err(|error| End::invalid(in_frame(error, self.received)))?;
         self.handle(messages).await
     }
@@ -353,9 +353,9 @@ impl ConnectionLoop<'_> {
                 Incoming::Completion(completion) => {
                     self.in_flight.0 += 1;
                     self.in_flight.1 += completion.bytes;
-                    let (app, caller) = (self.app.clone(), self.caller.clone());
+                    let (host, caller) = (self.host.clone(), self.caller.clone());
                     let outcomes = self.outcomes.clone();
-                    completing::start(app, caller, &self.session, *completion, outcomes);
+                    completing::start(host, caller, &self.session, *completion, outcomes);
                 }
                 Incoming::Beat(beat) => self.beat(beat).await?,
                 Incoming::Drain => self.session.drain(),

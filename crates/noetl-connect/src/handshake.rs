@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
+use noetl_access::Caller;
 use noetl_api::Id;
 use noetl_api::connection::{FRAME_MAX, Hello, PROTOCOL, ProtocolError, ServerMessage, Welcome};
 use noetl_model::CommandId;
 use noetl_remote::{ConnectionCaller, Resumed, WorkerDeclaration, WorkerSession};
 
-use super::errors::End;
-use crate::app::App;
-use crate::error::ApiError;
-use crate::http::bound;
-use crate::http::caller::Caller;
+use crate::errors::End;
+use crate::host::{ConnectionFailure, ConnectionHost, Refusal};
 
 /// Opens the session of a worker. Returns it with the frame that welcomes the worker.
-pub(super) async fn open(
-    app: &App,
+pub(crate) async fn open(
+    host: &ConnectionHost,
     caller: &Caller,
     hello: Hello,
 ) -> Result<(WorkerSession, String), End> {
@@ -25,8 +23,8 @@ pub(super) async fn open(
         return Err(End::invalid(ProtocolError::new("unsupported_protocol", message)));
     }
     let slots = hello.slots;
-    let opened = begin(app, caller, hello).await;
-    let (session, resumed) = opened.map_err(|error| End::rejected(&error))?;
+    let opened = begin(host, caller, hello).await;
+    let (session, resumed) = opened.map_err(End::rejected)?;
     let ids = |commands: Vec<CommandId>| commands.into_iter().map(Id::from).collect();
     let welcome = Welcome {
         protocol: PROTOCOL,
@@ -45,16 +43,16 @@ pub(super) async fn open(
 }
 
 async fn begin(
-    app: &App,
+    host: &ConnectionHost,
     caller: &Caller,
     hello: Hello,
-) -> Result<(WorkerSession, Resumed), ApiError> {
+) -> Result<(WorkerSession, Resumed), Refusal> {
     let mut pools = Vec::with_capacity(hello.pools.len());
     for pool in hello.pools {
-        pools.extend(bound::pool(caller, Some(pool))?);
+        pools.extend((host.conversions.pool)(caller, Some(pool))?);
     }
     if pools.is_empty() {
-        pools.extend(bound::pool(caller, None)?);
+        pools.extend((host.conversions.pool)(caller, None)?);
     }
     let kinds = hello.kinds.filter(|_| !hello.other_kinds);
     let declaration = WorkerDeclaration {
@@ -66,21 +64,22 @@ async fn begin(
         lease: hello.lease_seconds.map(Duration::from_secs),
     };
     let holds: Vec<CommandId> = hello.holds.into_iter().map(Into::into).collect();
-    declaration.check(app.control.remote.leasing.duration(), &holds)?;
+    let failed = |error| host.refusal(ConnectionFailure::Connect(error));
+    declaration.check(host.leasing.duration(), &holds).map_err(failed)?;
     let (mut own, mut foreign) = (Vec::with_capacity(holds.len()), Vec::new());
     for command in holds {
-        match bound::owns(app, caller, command).await? {
+        match host.owns(caller, command).await? {
             true => own.push(command),
             false => foreign.push(command),
         }
     }
     let identity = ConnectionCaller {
-        tenant: app.tenant.clone(),
+        tenant: host.tenant.clone(),
         scope: caller.scope(),
         actor: caller.actor.clone(),
     };
-    let opened = app.control.remote.connections.open(identity, declaration, own).await;
-    let (session, mut resumed) = opened?;
+    let opened = host.connections.open(identity, declaration, own).await;
+    let (session, mut resumed) = opened.map_err(failed)?;
     resumed.drop.extend(foreign);
     Ok((session, resumed))
 }
