@@ -8,11 +8,13 @@ mod call;
 pub mod calls;
 mod follow;
 mod messages;
+mod socket;
 pub mod work;
 
 use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::{CommandId, ExecutionId};
@@ -22,6 +24,7 @@ use serde::de::DeserializeOwned;
 
 pub use call::{ApiCall, Response};
 pub use follow::{EventFollower, StreamItem};
+pub use socket::{SocketEvent, SocketReceiver, SocketSender};
 
 use crate::approvals::ApprovalList;
 use crate::catalog::{RegisterReply, RegisterRequest};
@@ -121,6 +124,8 @@ pub struct Client {
     http: reqwest::Client,
     /// Client for streams: has a read timeout instead of a total timeout.
     streams: reqwest::Client,
+    /// Client for WebSockets, created when one is opened.
+    sockets: Arc<socket::SocketClient>,
 }
 
 impl Client {
@@ -154,6 +159,7 @@ impl Client {
             base,
             http: http.map_err(ClientError::transport)?,
             streams: streams.map_err(ClientError::transport)?,
+            sockets: Arc::new(socket::SocketClient::new(access)),
         })
     }
 

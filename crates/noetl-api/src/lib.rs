@@ -11,6 +11,7 @@ pub mod catalog;
 mod client;
 pub mod commands;
 pub mod completions;
+pub mod connection;
 pub mod credentials;
 pub mod dashboard;
 pub mod database;
@@ -42,8 +43,8 @@ pub mod why;
 pub mod workers;
 
 pub use client::{
-    Access, ApiCall, Client, ClientError, EventFollower, Response, StreamItem, calls,
-    loopback_address, work,
+    Access, ApiCall, Client, ClientError, EventFollower, Response, SocketEvent, SocketReceiver,
+    SocketSender, StreamItem, calls, loopback_address, work,
 };
 pub use error::{Diagnostic, ErrorBody};
 pub use id::{Id, IdForm};

@@ -15,7 +15,7 @@ use noetl_model::{CommandId, ExecutionId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-pub use self::long_polls::LongPolls;
+pub use self::long_polls::{LongPolls, QueuedPoll};
 pub use self::remote_pools::RemotePools;
 use crate::announcements::AnnouncementQueue;
 use crate::shards::shard_of;

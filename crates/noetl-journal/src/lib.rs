@@ -39,7 +39,7 @@ pub use announcements::{AnnouncementQueue, PendingAnnouncement};
 pub use approvals::{Approval, ApprovalPage, LoadSummary, WorkerLoad};
 pub use assignment::CommandAssignment;
 pub use callbacks::{CallbackError, CallbackOutcome, Callbacks};
-pub use dispatch::{LongPolls, RemotePools};
+pub use dispatch::{LongPolls, QueuedPoll, RemotePools};
 pub use executions::{
     CLEANED_MAX, Executions, ForkError, ForkRequest, ForkVersion, Forked, PreassignedId,
     RetryRequest, StartError, StartRequest, StartedExecution,

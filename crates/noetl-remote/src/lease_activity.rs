@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_store::command_leases::SILENCE_MAX;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+/// Maximum duration of a lease that a worker may choose.
+pub const LEASE_MAX: Duration = Duration::from_secs(300);
+
 /// Time after the last observed lease activity during which leases may still exist. No lease lasts
-/// longer than [`SILENCE_MAX`] without activity. Activity reaches this process, or another one,
+/// longer than [`LEASE_MAX`] without activity. Activity reaches this process, or another one,
 /// which then scans for expired leases itself.
-const SEEN_FOR: Duration = SILENCE_MAX.saturating_mul(2);
+const SEEN_FOR: Duration = LEASE_MAX.saturating_mul(2);
 
 /// Time of the last lease granted or renewed by this process. Cheap to clone.
 #[derive(Clone)]

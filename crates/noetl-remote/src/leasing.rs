@@ -41,7 +41,7 @@ pub const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Interval at which a long poll reads the store without a notification. Covers lost notifications
 /// and commands released by other processes.
-const LOOK_EVERY: Duration = Duration::from_secs(15);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// Pending commands read at a time: enough to alternate between executions.
 const PAGE: usize = 256;
@@ -91,6 +91,11 @@ impl LeaseService {
         self.lease
     }
 
+    /// Returns a service that grants and renews leases of this duration.
+    pub(crate) fn with_lease(&self, lease: Duration) -> Self {
+        Self { lease, ..self.clone() }
+    }
+
     /// Waits for matching commands and leases up to `max` of them to the worker. Returns an empty
     /// list if none appear within `wait` (at most [`WAIT_MAX`]) or the control plane drains.
     pub async fn lease(
@@ -108,7 +113,7 @@ impl LeaseService {
         let line = self.calls.wait_for(wanted.clone());
         loop {
             let looking = line.looks();
-            let taken = self.take(&wanted, &request).await?;
+            let taken = self.take(&wanted, &request.worker, request.max).await?;
             if !taken.is_empty() {
                 looking.found();
                 return Ok(taken);
@@ -141,7 +146,7 @@ impl LeaseService {
         Ok(LeaseHolder { next, ..self.lease_holder(worker) })
     }
 
-    fn lease_holder(&self, worker: &str) -> LeaseHolder {
+    pub(crate) fn lease_holder(&self, worker: &str) -> LeaseHolder {
         LeaseHolder { name: Arc::from(worker), lease: self.lease, next: None }
     }
 
@@ -201,14 +206,16 @@ impl LeaseService {
         look.reap().await
     }
 
-    async fn take(
+    /// Leases up to `max` pending commands to a worker, without waiting for any.
+    pub(crate) async fn take(
         &self,
         wanted: &CommandFilter,
-        request: &LongPoll,
+        worker: &str,
+        max: usize,
     ) -> Result<Vec<LeasedRow>, LeaseError> {
         for _ in 0..LOOKS_MAX {
-            let (waiting, is_all) = self.waiting(wanted, request.max).await?;
-            let taken = self.claim(waiting, request).await?;
+            let (waiting, is_all) = self.waiting(wanted, max).await?;
+            let taken = self.claim(waiting, worker, max).await?;
             if let Some(last) = taken.last() {
                 self.workers.held().record();
                 self.had_its_turn(&last.row);
@@ -245,17 +252,18 @@ impl LeaseService {
         Ok((interleave_executions(found, last), is_all))
     }
 
-    /// Claims up to `request.max` commands. Skips commands that other workers claimed first.
+    /// Claims up to `max` commands. Skips commands that other workers claimed first.
     async fn claim(
         &self,
         waiting: Vec<CommandRow>,
-        request: &LongPoll,
+        worker: &str,
+        max: usize,
     ) -> Result<Vec<LeasedRow>, LeaseError> {
-        let worker = self.lease_holder(&request.worker);
+        let worker = self.lease_holder(worker);
         let mut taken = Vec::new();
         let mut waiting = waiting.into_iter();
         loop {
-            let next: Vec<CommandRow> = waiting.by_ref().take(request.max - taken.len()).collect();
+            let next: Vec<CommandRow> = waiting.by_ref().take(max - taken.len()).collect();
             if next.is_empty() {
                 return Ok(taken);
             }
@@ -344,7 +352,11 @@ impl LeaseService {
     }
 }
 
-fn wanted(scope: &TenantScope, pool: Option<String>, kinds: Option<Vec<String>>) -> CommandFilter {
+pub(crate) fn wanted(
+    scope: &TenantScope,
+    pool: Option<String>,
+    kinds: Option<Vec<String>>,
+) -> CommandFilter {
     let pool = pool.filter(|pool| !pool.is_empty()).map(Arc::from);
     CommandFilter { tenant: scope.clone(), pool, kinds, not_of: None }
 }

@@ -9,6 +9,7 @@ use noetl_results::ExecutionData;
 use noetl_secrets::Secrets;
 use noetl_store::RemoteStore;
 
+use crate::connection::WorkerConnections;
 use crate::lease_activity::LeaseActivity;
 use crate::leasing::{ExecutionCache, HandoffCache, LEASE, LeaseReaper, LeaseService};
 use crate::published_claims::PublishedClaims;
@@ -37,6 +38,8 @@ pub struct RemoteService {
     pub leasing: LeaseService,
     /// Reports of workers and clients.
     pub reports: Reports,
+    /// Connections of remote workers that get their commands pushed.
+    pub connections: WorkerConnections,
     /// Claims of published workers, one command each.
     pub claims: PublishedClaims,
 }
@@ -104,6 +107,7 @@ impl RemoteService {
             logs: journal.logs.clone(),
         };
         let claims = PublishedClaims::new(&reports, &secrets.credentials, &secrets.keychain);
-        Self { workers, leasing, reports, claims }
+        let connections = WorkerConnections::new(&leasing, &reports);
+        Self { workers, leasing, reports, connections, claims }
     }
 }

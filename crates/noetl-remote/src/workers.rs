@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use noetl_identity::IdGenerator;
 use noetl_journal::{LostReports, RemotePools, TenantScope};
-use noetl_model::command::is_remote_worker;
+use noetl_model::command::{DEFAULT_POOL, is_remote_worker};
 use noetl_model::{ExecutionId, RuntimeId, Tenant, Value};
 use noetl_store::{
     CommandFilter, NewRuntime, RemoteStore, RuntimeFilter, RuntimeKind, RuntimeRow, StoreError,
@@ -211,6 +211,49 @@ impl Workers {
         key: Option<&str>,
     ) -> Result<(), WorkerError> {
         self.served.worker_polled(name, wanted);
+        let pool = wanted.pool();
+        self.ensure_registered(tenant, scope, name, key, || Registration {
+            labels: Some(serde_json::json!({ "pool_name": pool })),
+            ..Registration::default()
+        })
+        .await
+    }
+
+    /// Like [`record_poll`](Self::record_poll), for a connection that serves several pools. A new
+    /// registration gets these capabilities and this capacity.
+    pub(crate) async fn record_connection(
+        &self,
+        tenant: &Tenant,
+        scope: &TenantScope,
+        name: &str,
+        wanted: &[CommandFilter],
+        key: Option<&str>,
+        slots: usize,
+    ) -> Result<(), WorkerError> {
+        self.served.worker_serves(name, wanted.to_vec());
+        self.ensure_registered(tenant, scope, name, key, || {
+            let pool = wanted.first().map_or(DEFAULT_POOL, CommandFilter::pool);
+            let kinds = wanted.first().and_then(|wanted| wanted.kinds.as_ref());
+            Registration {
+                labels: Some(serde_json::json!({ "pool_name": pool })),
+                capabilities: kinds.map(|kinds| serde_json::json!({ "tools": kinds })),
+                capacity: i32::try_from(slots).ok(),
+                ..Registration::default()
+            }
+        })
+        .await
+    }
+
+    /// Registers a worker with these data if it is not registered. If its key has changed, ends the
+    /// leases of its name.
+    async fn ensure_registered(
+        &self,
+        tenant: &Tenant,
+        scope: &TenantScope,
+        name: &str,
+        key: Option<&str>,
+        data: impl FnOnce() -> Registration,
+    ) -> Result<(), WorkerError> {
         let known = self.lock().keys.get(&(tenant.clone(), name.to_owned())).cloned();
         let is_known = known.is_some_and(|known| {
             known.since.elapsed() < KNOWN_FOR && key.is_none_or(|key| key == known.key)
@@ -232,9 +275,8 @@ impl Workers {
         let said = Registration {
             name: name.to_owned(),
             status: "ready".to_owned(),
-            labels: Some(serde_json::json!({ "pool_name": wanted.pool() })),
             runtime: key.map(|key| serde_json::json!({ "kind": "rust", KEY: key })),
-            ..Registration::default()
+            ..data()
         };
         self.register(tenant, scope, kind, said).await?;
         if key.is_none() {

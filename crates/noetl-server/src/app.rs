@@ -10,6 +10,7 @@ use noetl_model::Tenant;
 use noetl_secrets::Role;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::capacity::{Places, RequestLimiter, Streams};
 use crate::options::Options;
@@ -35,6 +36,8 @@ pub struct App {
     pub(crate) streams: Streams,
     /// Permits for transfers of large results.
     pub(crate) transfers: Arc<Semaphore>,
+    /// Connections of workers. The server waits for their end when it stops.
+    pub(crate) worker_connections: TaskTracker,
     /// Ends open streams when the server stops.
     pub(crate) stopping: CancellationToken,
     /// Clients of the identity providers that listeners name, with their cached keys.
@@ -70,6 +73,7 @@ impl App {
             requests,
             streams,
             transfers,
+            worker_connections: TaskTracker::new(),
             stopping,
             issuers,
             codes: SignInCodes::default(),

@@ -52,7 +52,8 @@ struct ConnectionInner {
     closing: CancellationToken,
 }
 
-/// Permit for one connection, released when dropped.
+/// Permit for one connection, released when dropped. A request that upgrades the connection retains
+/// it.
 pub(crate) struct Seat {
     pub(crate) connection: ClientConnection,
     number: u64,
@@ -141,11 +142,11 @@ impl ClientConnection {
     }
 }
 
-/// Router of one connection: adds the [`Connection`] to each request.
+/// Router of one connection: adds the [`ClientConnection`] and the [`Seat`] to each request.
 #[derive(Clone)]
 pub(crate) struct Routed {
     pub(crate) router: Router,
-    pub(crate) connection: ClientConnection,
+    pub(crate) seat: Arc<Seat>,
 }
 
 impl<B> Service<Request<B>> for Routed
@@ -162,9 +163,10 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let connection = self.connection.clone();
+        let connection = self.seat.connection.clone();
         connection.0.is_busy.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(connection.clone());
+        request.extensions_mut().insert(self.seat.clone());
         let answer = self.router.call(request);
         Box::pin(async move {
             let answer = answer.await;

@@ -108,6 +108,10 @@ impl ApiError {
         self.status
     }
 
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

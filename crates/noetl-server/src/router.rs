@@ -27,7 +27,7 @@ use crate::routes::{
     approvals, callback, catalog, cleanup, commands, completions, credentials, dashboard, database,
     events, execute, executions, grants, health, import, ingress, logs, metrics, outbox, page,
     pools, projection, replay, runtime, schedules, session, sign_in, stream, subscriptions, system,
-    tokens, ui, why, workers,
+    tokens, ui, why, worker_connect, workers,
 };
 
 /// Builds the router of all routes.
@@ -141,6 +141,7 @@ fn worker_routes() -> Routes {
         .routes(routes!(events::report_batch))
         .routes(routes!(commands::command))
         .routes(routes!(commands::claim))
+        .routes(routes!(worker_connect::connect))
         .routes(routes!(workers::lease))
         .routes(routes!(workers::heartbeat))
         .routes(routes!(completions::report))

@@ -47,4 +47,5 @@ pub(crate) mod ui;
 pub(crate) mod unsupported;
 pub(crate) mod vars;
 pub(crate) mod why;
+pub(crate) mod worker_connect;
 pub(crate) mod workers;

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -33,6 +34,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (stopping, silence) = (app.stopping.clone(), app.options.silence);
+    let worker_connections = app.worker_connections.clone();
     let connections = Connections::new(app.options.connections_max);
     let router = router(app);
     let graceful = GracefulShutdown::new();
@@ -56,7 +58,8 @@ pub async fn serve(
         let Some(seat) = seat else { break };
         // Responses are small, and clients wait for them.
         let _ = stream.set_nodelay(true);
-        let routed = Routed { router: router.clone(), connection: seat.connection.clone() };
+        let seat = Arc::new(seat);
+        let routed = Routed { router: router.clone(), seat: seat.clone() };
         let service = TowerToHyperService::new(routed);
         let (watcher, tls) = (graceful.watcher(), tls.clone());
         tokio::spawn(async move {
@@ -80,6 +83,9 @@ pub async fn serve(
     drop(listener);
     stopping.cancel();
     graceful.shutdown().await;
+    // Each ends by itself once the server is stopping.
+    worker_connections.close();
+    worker_connections.wait().await;
     Ok(())
 }
 
@@ -95,7 +101,7 @@ async fn answer<S>(
     // Fixed to HTTP/1: protocol detection would wait for the first byte without a limit.
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     // Errors of a connection concern only its client.
     let _ = watcher.watch(connection.into_owned()).await;
 }

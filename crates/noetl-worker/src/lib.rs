@@ -25,7 +25,7 @@ mod tokens;
 mod values;
 
 pub use executor::CommandExecutor;
-pub use remote::{DrainOutcome, RemoteOptions, RemoteWorker, WorkerMetrics};
+pub use remote::{DrainOutcome, RemoteOptions, RemoteWorker, Transport, WorkerMetrics};
 pub use services::{NoServices, Services, no_credential};
 pub use source::{CommandSource, run as run_source};
 pub use task::CommandTask;

@@ -1,9 +1,10 @@
 //! Worker in a separate process.
 //!
-//! The worker leases commands from a server over HTTP, runs them with its own tools, and reports
-//! their completions. With a bus on which commands are announced, it polls when one is announced. A
-//! periodic heartbeat lists all leased commands: the server renews the leases and returns the
-//! commands to cancel and those that were lost. While the server is unavailable, the worker
+//! The worker connects to a server, which pushes commands. It runs them with its own tools, and
+//! reports their completions. If the server has no such connections, the worker leases commands over
+//! HTTP with long polls. With a bus on which commands are announced, it polls when one is announced.
+//! A periodic heartbeat lists all leased commands: the server renews the leases and returns the
+//! commands that were lost; it pushes those to cancel. While the server is unavailable, the worker
 //! continues its commands and reports them once the server responds. It stops a command that was
 //! reassigned meanwhile and doesn't report it. The server seals credentials with a key of this
 //! process.
@@ -13,6 +14,8 @@ mod content;
 mod heartbeat;
 mod lease;
 mod leases;
+mod lend;
+mod line;
 mod link;
 mod metrics;
 mod placeholders;
@@ -37,6 +40,8 @@ pub use self::metrics::WorkerMetrics;
 use self::announced::AnnouncedSource;
 use self::lease::LeasePoller;
 use self::leases::HeldLeases;
+use self::lend::Lender;
+use self::line::{Line, LineState, LineTask};
 use self::link::{RETRY, ServerLink, chain};
 use self::reporter::Reporter;
 use self::services::RemoteValues;
@@ -66,6 +71,18 @@ pub struct RemoteOptions {
     pub uri: Option<String>,
     /// Time that running commands have to finish on shutdown.
     pub grace: Duration,
+    /// Channel over which the worker gets commands and reports their completions.
+    pub transport: Transport,
+}
+
+/// Channel between a worker and its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// Connection over which the server pushes commands, or long polls if the server has none.
+    #[default]
+    Connection,
+    /// Long polls and HTTP requests.
+    LongPoll,
 }
 
 /// Outcome of a worker's shutdown.
@@ -98,7 +115,8 @@ impl RemoteWorker {
         Self { client, options, tools, clock, counters: Arc::default(), bus: None }
     }
 
-    /// Adds a bus that announces commands. The worker also runs without it, with higher latency.
+    /// Adds a bus that announces commands. The worker then leases them with requests, so that the
+    /// announcements are acked.
     #[must_use]
     pub fn with_bus(mut self, bus: Arc<dyn CommandConsumer>) -> Self {
         self.counters.set_bus();
@@ -128,15 +146,36 @@ impl RemoteWorker {
         }
         registered();
         let (leases, stop) = (HeldLeases::default(), CancellationToken::new());
+        let connects = options.transport == Transport::Connection && bus.is_none();
+        let state = if connects { LineState::Connecting } else { LineState::Unsupported };
+        let (line, ends) = Line::new(state, options.slots);
         let beating = {
-            let (link, leases, stop) = (link.clone(), leases.clone(), stop.clone());
-            tokio::spawn(async move { heartbeat::run(&link, &leases, stop).await })
+            let (link, line) = (link.clone(), line.clone());
+            let (leases, stop) = (leases.clone(), stop.clone());
+            tokio::spawn(async move { heartbeat::run(&link, &line, &leases, stop).await })
         };
-        let lines = LogShipper::start(&link, clock.clone(), &stop);
+        let lines = LogShipper::start(&link, line.clone(), clock.clone(), &stop);
+        let reporter = Reporter::start(&link, options.pool.as_ref(), line.clone(), &stop);
+        let lender =
+            Lender { link: link.clone(), leases: leases.clone(), reporter: reporter.clone() };
+        let talking = connects.then(|| {
+            let task = LineTask {
+                link: link.clone(),
+                lender: lender.clone(),
+                ends,
+                pool: options.pool.clone(),
+                kinds: tools.kinds().into_iter().map(str::to_owned).collect(),
+                slots: options.slots,
+                draining: draining.clone(),
+            };
+            tokio::spawn(task.run(stop.clone()))
+        });
         let lease = LeasePoller {
             link: link.clone(),
             leases,
-            reporter: Reporter::start(&link, options.pool.as_ref(), &stop),
+            reporter,
+            lender,
+            line,
             lines: lines.clone(),
             pool: options.pool,
             registration,
@@ -153,8 +192,11 @@ impl RemoteWorker {
         };
         lines.flush().await;
         stop.cancel();
-        // The heartbeat task stops at once, even in the middle of a wait.
+        // The tasks stop at once, even in the middle of a wait.
         let _ = beating.await;
+        if let Some(talking) = talking {
+            let _ = talking.await;
+        }
         say_goodbye(&link).await;
         Ok(if is_whole { DrainOutcome::Whole } else { DrainOutcome::GaveBack })
     }

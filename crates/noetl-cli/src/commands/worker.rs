@@ -18,7 +18,7 @@ use noetl_model::Map;
 use noetl_sources::MessageCounters;
 use noetl_store::SystemClock;
 use noetl_tools::ToolRegistry;
-use noetl_worker::{DrainOutcome, RemoteOptions, RemoteWorker};
+use noetl_worker::{DrainOutcome, RemoteOptions, RemoteWorker, Transport};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -121,6 +121,7 @@ async fn work(
         labels: settings.labels,
         uri: health_at.map(|address| format!("http://{address}")),
         grace: settings.grace,
+        transport: settings.transport,
     };
     let mut greeting = greeting(&remote, &options, settings.bus.as_ref());
     greeting.push_str(&format!("\n  isolation {}", tools.isolation()));
@@ -207,6 +208,7 @@ struct WorkerSettings {
     labels: Map,
     listen: Option<SocketAddr>,
     grace: Duration,
+    transport: Transport,
     result_max: usize,
     steps: Steps,
     token_file: Option<PathBuf>,
@@ -230,6 +232,10 @@ impl WorkerSettings {
             labels,
             listen: worker.listen,
             grace: worker.grace_secs,
+            transport: match worker.transport.as_str() {
+                "long_poll" => Transport::LongPoll,
+                _ => Transport::Connection,
+            },
             result_max: worker.result_max_mb << 20,
             steps: settings::decode(settings)?,
             token_file: worker.token_file.map(secrecy::trimmed),

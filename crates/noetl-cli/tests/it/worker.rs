@@ -1,6 +1,7 @@
 //! `noetl worker`: steps of a server that run in processes of their own.
 
 mod bus;
+mod connection;
 mod faults;
 mod large;
 mod reported_faults;

@@ -38,6 +38,11 @@ section! {
         grace_secs: Duration =
             Setting::new(Kind::Seconds { min: 0, max: 86_400 }, &["NOETL_WORKER_GRACE_SECS"])
                 .default("30").flag("grace", "SECONDS");
+        /// Channel for commands: `connection` is a WebSocket, or long polls if the server has
+        /// none; `long_poll` are long polls only. With a command stream, always long polls.
+        transport: String =
+            Setting::new(Kind::Choice(&["connection", "long_poll"]), &["NOETL_WORKER_TRANSPORT"])
+                .default("connection");
         /// Work of the process: `worker` runs steps, `subscription` runs one subscription.
         mode: Option<String> =
             Setting::new(Kind::Choice(&["worker", "subscription"]), &["WORKER_MODE"])

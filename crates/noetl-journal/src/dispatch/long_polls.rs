@@ -11,7 +11,7 @@ use std::time::Duration;
 use noetl_model::command::DEFAULT_POOL;
 use noetl_model::{CommandId, Event, Fact, Snowflakes, Tenant, Timestamp};
 use noetl_store::CommandFilter;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Times a wakeup that led to nothing is passed on. By then another worker has most likely claimed
 /// the command, and waiting polls query the store at intervals anyway.
@@ -46,6 +46,8 @@ struct LongPollState {
     waiting: VecDeque<Arc<Caller>>,
     stopped: HashSet<CommandId>,
     stops: VecDeque<CommandId>,
+    /// Changes with each command that has to stop.
+    stop_signal: watch::Sender<()>,
     issued: HashMap<CommandId, UnclaimedCommand>,
     in_order: VecDeque<CommandId>,
     /// Whether any worker has ever polled this process.
@@ -211,6 +213,12 @@ impl LongPolls {
         {
             state.stopped.remove(&oldest);
         }
+        state.stop_signal.send_replace(());
+    }
+
+    /// Returns a receiver that changes whenever a command on a remote worker has to stop.
+    pub fn stop_signal(&self) -> watch::Receiver<()> {
+        self.lock().stop_signal.subscribe()
     }
 
     /// Returns `true` if a command on a remote worker has to stop, as far as this process knows.

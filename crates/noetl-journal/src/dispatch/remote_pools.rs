@@ -31,8 +31,8 @@ pub struct RemotePools(Arc<Mutex<RemotePoolState>>);
 
 #[derive(Default)]
 struct RemotePoolState {
-    /// By worker: the commands it accepts, and the time of its last sign of life.
-    workers: HashMap<String, (CommandFilter, Instant)>,
+    /// By worker: the commands it accepts, by pool, and the time of its last sign of life.
+    workers: HashMap<String, (Vec<CommandFilter>, Instant)>,
     left: HashSet<DeferredCommands>,
 }
 
@@ -47,11 +47,16 @@ struct DeferredCommands {
 impl RemotePools {
     /// Records that a worker polls for commands.
     pub fn worker_polled(&self, worker: &str, wanted: &CommandFilter) {
+        self.worker_serves(worker, vec![wanted.clone()]);
+    }
+
+    /// Records that a worker accepts commands of several pools.
+    pub fn worker_serves(&self, worker: &str, wanted: Vec<CommandFilter>) {
         let mut state = self.lock();
         if state.workers.len() >= WORKERS_MAX {
             state.workers.retain(|_, (_, at)| at.elapsed() < SERVED_FOR);
         }
-        state.workers.insert(worker.to_owned(), (wanted.clone(), Instant::now()));
+        state.workers.insert(worker.to_owned(), (wanted, Instant::now()));
     }
 
     /// Records a sign of life of a worker, whether or not it polls for commands.
@@ -96,10 +101,11 @@ impl RemotePools {
 
 impl RemotePoolState {
     fn serves(&self, left: &DeferredCommands) -> bool {
-        self.workers.values().any(|(wanted, at)| {
+        let takes = |wanted: &CommandFilter| {
             wanted.takes(&left.pool, &left.tool)
                 && wanted.tenant.as_ref().is_none_or(|tenant| *tenant == left.tenant)
-                && at.elapsed() < SERVED_FOR
-        })
+        };
+        let mut workers = self.workers.values();
+        workers.any(|(wanted, at)| wanted.iter().any(takes) && at.elapsed() < SERVED_FOR)
     }
 }

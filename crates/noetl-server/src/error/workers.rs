@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use noetl_journal::CallbackError;
-use noetl_remote::{ClaimError, LeaseError, WorkerError};
+use noetl_remote::{ClaimError, ConnectError, LeaseError, WorkerError};
 use noetl_results::ContentError;
 use noetl_store::{BlobError, SqlError};
 use tracing::error;
@@ -28,6 +28,18 @@ impl From<LeaseError> for ApiError {
             LeaseError::Amount { .. } => Self::invalid("invalid_amount", message),
             LeaseError::Submit(failure) => failure.into(),
             LeaseError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<ConnectError> for ApiError {
+    fn from(failure: ConnectError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            ConnectError::Range { .. } => Self::invalid("invalid_amount", message),
+            ConnectError::Name { .. } => Self::invalid("invalid_name", message),
+            ConnectError::Key => Self::invalid("invalid_key", message),
+            ConnectError::Lease(failure) => failure.into(),
         }
     }
 }

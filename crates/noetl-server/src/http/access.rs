@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST,
-    ORIGIN, VARY,
+    ORIGIN, UPGRADE, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -61,7 +61,9 @@ fn refusal(app: &App, request: &Request, is_allowed: bool) -> Option<ApiError> {
         let message = "this control plane answers only to localhost, 127.0.0.1 and [::1]";
         return Some(ApiError::with_status(StatusCode::FORBIDDEN, "host_not_allowed", message));
     }
-    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    // Browsers let every page open a WebSocket, over which it could act as a worker.
+    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS)
+        && !headers.contains_key(UPGRADE);
     if headers.contains_key(ORIGIN) && !is_allowed && !is_safe {
         let message = "pages of this origin may not change anything here";
         return Some(ApiError::with_status(StatusCode::FORBIDDEN, "origin_not_allowed", message));

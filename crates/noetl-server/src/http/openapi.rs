@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::http::Method;
 use noetl_api::ErrorBody;
+use noetl_api::connection::{ServerMessage, WorkerMessage};
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -19,7 +20,7 @@ use super::roles::{RequiredRole, needs};
         title = "NoETL control plane",
         description = "Register playbooks, run them, and read what happened.",
     ),
-    components(schemas(ErrorBody)),
+    components(schemas(ErrorBody, ServerMessage, WorkerMessage)),
     tags(
         (name = "health", description = "Whether the control plane is well"),
         (name = "catalog", description = "Playbooks and other documents, by path and version"),

@@ -96,6 +96,7 @@ pub(crate) const ROUTES: &[(Method, &str, RequiredRole)] = &[
     (POST, "/api/events/batch", WORK),
     (GET, "/api/commands/{event_id}", WORK),
     (POST, "/api/commands/{event_id}/claim", WORK),
+    (GET, "/api/worker/connect", WORK),
     (POST, "/api/worker/lease", WORK),
     (POST, "/api/worker/heartbeat", WORK),
     (POST, "/api/worker/report", WORK),

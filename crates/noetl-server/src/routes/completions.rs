@@ -71,7 +71,7 @@ async fn take(
     // The store handles NUL characters, as in results of a local worker.
     let taken = match decode_text::<CompletionItem>(item.get().as_bytes()) {
         Ok(given) => {
-            let end = end(given);
+            let end = completion(given);
             let execution = end.execution;
             match bound::owns(app, caller, end.command).await {
                 Ok(true) => {
@@ -106,7 +106,7 @@ async fn take(
     }
 }
 
-fn end(given: CompletionItem) -> Completion {
+pub(crate) fn completion(given: CompletionItem) -> Completion {
     let CompletionItem { execution_id, event_id, data, content, failure, ctx, step } = given;
     let outcome = failure.map_or(Ok(data), Err);
     let reference = content.filter(|_| outcome.is_ok()).map(|content| BlobRef {

@@ -11,6 +11,7 @@ mod callbacks;
 mod catalog;
 mod cleanup;
 mod commands;
+mod connection;
 mod credentials;
 mod dedup;
 mod documents;

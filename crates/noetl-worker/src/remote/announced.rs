@@ -19,7 +19,8 @@ use noetl_work::{COMMAND_STREAM, CommandOutcome, LEASE_BATCH_MAX, consumers_of_p
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
-use super::lease::{LeasePoller, OwnedCommand};
+use super::lease::LeasePoller;
+use super::lend::OwnedCommand;
 use super::metrics::{WorkerEvent, WorkerMetrics};
 use crate::services::Services;
 use crate::source::CommandSource;
@@ -171,6 +172,8 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::super::leases::HeldLeases;
+    use super::super::lend::Lender;
+    use super::super::line::{Line, LineState};
     use super::super::link::ServerLink;
     use super::super::reporter::Reporter;
     use super::super::step_logs::LogShipper;
@@ -207,10 +210,17 @@ mod tests {
             capacity: None,
             runtime: None,
         };
+        let (line, _) = Line::new(LineState::Unsupported, 1);
+        let (leases, reporter) =
+            (HeldLeases::default(), Reporter::start(&link, None, line.clone(), &stop));
+        let lender =
+            Lender { link: link.clone(), leases: leases.clone(), reporter: reporter.clone() };
         let lease = LeasePoller {
-            leases: HeldLeases::default(),
-            reporter: Reporter::start(&link, None, &stop),
-            lines: LogShipper::start(&link, Arc::new(SystemClock), &stop),
+            leases,
+            reporter,
+            lender,
+            lines: LogShipper::start(&link, line.clone(), Arc::new(SystemClock), &stop),
+            line,
             link,
             pool: None,
             registration: Arc::new(registration),

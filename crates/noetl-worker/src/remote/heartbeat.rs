@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::leases::HeldLeases;
+use super::line::{Line, LineState};
 use super::link::{RETRY_FIRST, ServerLink, chain};
 use super::metrics::WorkerEvent;
 
@@ -18,14 +19,22 @@ const PER_LEASE: u32 = 9;
 /// Heartbeats per lease duration while the worker is idle, only to stay registered as alive.
 const PER_LEASE_IDLE: u32 = 3;
 
-/// Sends heartbeats until `stop` is cancelled.
-pub(crate) async fn run(link: &ServerLink, leases: &HeldLeases, stop: CancellationToken) {
+/// Sends heartbeats over HTTP until `stop` is cancelled, except while the worker is connected.
+pub(crate) async fn run(
+    link: &ServerLink,
+    line: &Line,
+    leases: &HeldLeases,
+    stop: CancellationToken,
+) {
     loop {
         let per_lease = if leases.len() == 0 { PER_LEASE_IDLE } else { PER_LEASE };
         let pause = link.lease() / per_lease;
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return,
+        }
+        if line.state() == LineState::Connected {
+            continue;
         }
         let mut delays = ExponentialBackoff::new(RETRY_FIRST, pause.max(RETRY_FIRST)).delays();
         while !beat(link, leases).await {

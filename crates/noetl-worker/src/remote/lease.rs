@@ -1,4 +1,4 @@
-//! Leases commands over HTTP with a long poll.
+//! Source of the commands of a server: its connection, or a long poll over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +8,16 @@ use bytes::Bytes;
 use noetl_api::completions::{CompletionItem, ContentStored};
 use noetl_api::work;
 use noetl_api::workers::{CommandLeaseRequest, LeasedCommand, RegisterRequest};
-use noetl_model::event::CommandSpec;
-use noetl_model::row::{EventRow, types};
-use noetl_model::{
-    CommandId, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Origin, Seq, Tenant, Value,
-};
+use noetl_model::{ExecutionId, Failure, FailureKind, Map, Tenant, Value};
 use noetl_work::{CommandOutcome, INLINE_MAX, LEASE_BATCH_MAX, is_small, small_fields};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::content;
-use super::leases::{HeldLease, HeldLeases};
+use super::leases::HeldLeases;
+use super::lend::{Lender, OwnedCommand};
+use super::line::Line;
 use super::link::{RETRY, ServerLink, chain};
 use super::metrics::WorkerEvent;
 use super::reporter::{ReportOutcome, ReportReply, Reporter};
@@ -35,24 +33,18 @@ const WAIT: Duration = Duration::from_secs(25);
 /// A response without commands that arrives sooner than this did not wait for them.
 const TOO_SOON: Duration = Duration::from_millis(500);
 
-/// Commands of a server, leased over HTTP.
+/// Commands of a server.
 pub(crate) struct LeasePoller {
     pub(crate) link: Arc<ServerLink>,
     pub(crate) leases: HeldLeases,
     pub(crate) reporter: Reporter,
+    pub(crate) lender: Lender,
+    pub(crate) line: Line,
     pub(crate) lines: LogShipper,
     pub(crate) pool: Option<String>,
     pub(crate) registration: Arc<RegisterRequest>,
     /// Cancelled when the worker must claim no more commands.
     pub(crate) draining: CancellationToken,
-}
-
-/// A command that this worker leases.
-pub(crate) struct OwnedCommand {
-    execution: ExecutionId,
-    command: CommandId,
-    tenant: Tenant,
-    holding: HeldLease,
 }
 
 #[async_trait]
@@ -61,9 +53,18 @@ impl CommandSource for LeasePoller {
 
     async fn take(&self, free: usize) -> Option<Vec<(CommandTask, OwnedCommand)>> {
         loop {
-            let claimed = self.take_within(free, WAIT).await?;
-            if !claimed.is_empty() {
-                return Some(claimed);
+            let taken = tokio::select! {
+                taken = self.line.take(free) => taken,
+                () = self.draining.cancelled() => return None,
+            };
+            let taken = match taken {
+                Some(taken) => taken,
+                // The server has no connections for workers.
+                None => self.take_within(free, WAIT).await?,
+            };
+            if !taken.is_empty() {
+                self.link.counters.set_running(self.leases.len());
+                return Some(taken);
             }
         }
     }
@@ -95,7 +96,7 @@ impl CommandSource for LeasePoller {
             () = claim.holding.lost.cancelled() => None,
         };
         drop(claim);
-        let next = next.and_then(|leased| self.lend(*leased));
+        let next = next.and_then(|leased| self.lender.lend(*leased));
         self.link.counters.set_running(self.leases.len());
         next
     }
@@ -122,11 +123,11 @@ impl LeasePoller {
             match asked {
                 Ok(reply) => {
                     self.link.set_lease(reply.lease_seconds);
-                    let claimed = reply.commands.into_iter().filter_map(|it| self.lend(it));
-                    let claimed: Vec<_> = claimed.collect();
-                    if !claimed.is_empty() || left.is_zero() || began.elapsed() >= wait {
+                    let taken = reply.commands.into_iter().filter_map(|it| self.lender.lend(it));
+                    let taken: Vec<_> = taken.collect();
+                    if !taken.is_empty() || left.is_zero() || began.elapsed() >= wait {
                         self.link.counters.set_running(self.leases.len());
-                        return Some(claimed);
+                        return Some(taken);
                     }
                     if asked_at.elapsed() >= TOO_SOON {
                         delays.reset();
@@ -152,33 +153,6 @@ impl LeasePoller {
             max: free.clamp(1, LEASE_BATCH_MAX),
             wait_seconds: wait.as_secs_f64(),
             public_key: Some(self.link.key.public()),
-        }
-    }
-
-    /// Adds a leased command, unless it is already leased because a response arrived twice. Reports
-    /// a command that cannot be decoded as failed: no other worker of this version could decode it.
-    fn lend(&self, leased: LeasedCommand) -> Option<(CommandTask, OwnedCommand)> {
-        let execution: ExecutionId = leased.execution_id.into();
-        let command: CommandId = leased.event_id.into();
-        let cancel = CancellationToken::new();
-        let holding = self.leases.hold(command, cancel.clone())?;
-        self.link.counters.count(WorkerEvent::Claimed);
-        let tenant = Tenant::new(leased.tenant_id.as_str());
-        let lent = OwnedCommand { execution, command, tenant: tenant.clone(), holding };
-        match issued(leased) {
-            Ok(issued) => {
-                Some((CommandTask { execution, id: command, tenant, issued, cancel }, lent))
-            }
-            Err(why) => {
-                let message = format!("this worker cannot read the command: {why}");
-                let ended = CommandOutcome::from(Err(Failure::new(FailureKind::Config, message)));
-                let (reporter, link) = (self.reporter.clone(), self.link.clone());
-                tokio::spawn(async move {
-                    // No handoff: the slot is already in use by another command.
-                    finish(&reporter, &link, &lent, completion_of(&lent, ended), false).await;
-                });
-                None
-            }
         }
     }
 
@@ -240,7 +214,7 @@ fn redact(
 
 /// Sends a completion until the server responds. Converts a rejected completion into a failure with
 /// the reason, so that the step doesn't wait forever. Returns the command that is handed off.
-async fn finish(
+pub(super) async fn finish(
     reporter: &Reporter,
     link: &ServerLink,
     claim: &OwnedCommand,
@@ -283,7 +257,7 @@ async fn finish(
     next
 }
 
-fn completion_of(claim: &OwnedCommand, ended: CommandOutcome) -> CompletionItem {
+pub(super) fn completion_of(claim: &OwnedCommand, ended: CommandOutcome) -> CompletionItem {
     let CommandOutcome { outcome, ctx, step } = ended;
     let (data, failure) = match outcome {
         Ok(data) => (data, None),
@@ -297,35 +271,5 @@ fn completion_of(claim: &OwnedCommand, ended: CommandOutcome) -> CompletionItem 
         failure,
         ctx,
         step,
-    }
-}
-
-/// Decodes the command from its `command.issued` event.
-fn issued(leased: LeasedCommand) -> Result<Arc<CommandSpec>, String> {
-    let (execution, id) = (leased.execution_id.into(), leased.event_id.get());
-    let row = EventRow {
-        execution_id: execution,
-        event_id: EventId::new(id),
-        seq: Seq(leased.issued.seq),
-        created_at: leased.issued.created_at,
-        origin: Origin::Decided,
-        event_type: Some(types::COMMAND_ISSUED.into()),
-        node_name: Some(leased.node_name.into()),
-        node_type: Some(leased.action.into()),
-        status: None,
-        command_id: Some(CommandId::new(id)),
-        parent_execution_id: None,
-        worker_id: None,
-        context: leased.issued.context.map(|text| Box::<str>::from(text).into()),
-        result: None,
-        meta: leased.issued.meta.map(|text| Box::<str>::from(text).into()),
-        error: None,
-        duration: None,
-        idempotency_key: None,
-        more: None,
-    };
-    match row.decode().map_err(|error| error.to_string())?.fact {
-        Fact::CommandIssued(issued) => Ok(issued),
-        _ => Err("it is something else".to_owned()),
     }
 }

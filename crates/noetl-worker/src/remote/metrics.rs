@@ -17,6 +17,7 @@ pub struct WorkerMetrics {
     announcements: AtomicU64,
     running: AtomicU64,
     is_away: AtomicBool,
+    is_connected: AtomicBool,
     has_bus: AtomicBool,
     is_bus_up: AtomicBool,
 }
@@ -77,6 +78,11 @@ impl WorkerMetrics {
         self.is_away.load(Ordering::Relaxed)
     }
 
+    /// Records whether the server pushes commands over a connection.
+    pub(crate) fn set_connected(&self, is_connected: bool) {
+        self.is_connected.store(is_connected, Ordering::Relaxed);
+    }
+
     /// Records that this worker is configured with a bus.
     pub(crate) fn set_bus(&self) {
         self.has_bus.store(true, Ordering::Relaxed);
@@ -115,6 +121,8 @@ impl WorkerMetrics {
         put("commands_running", "gauge", "Commands in flight on this worker.", self.running());
         let is_there = u64::from(!self.is_away());
         put("server_up", "gauge", "Whether the server responded to the last request.", is_there);
+        let is_connected = u64::from(self.is_connected.load(Ordering::Relaxed));
+        put("connected", "gauge", "Whether the server pushes commands.", is_connected);
         if let Some(is_bus_up) = self.is_bus_up() {
             put(
                 "bus_up",

@@ -5,6 +5,7 @@
 //! fewer requests per completion.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_api::completions::{
     CompletionItem, CompletionResult, CompletionStatus, CompletionsRequest, NextCommandFilter,
@@ -16,6 +17,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::line::Line;
 use super::link::{RETRY, ServerLink, chain};
 
 /// Maximum number of queued completions. Further commands wait before they queue theirs.
@@ -59,6 +61,9 @@ impl From<ReportOutcome> for ReportReply {
 #[derive(Clone)]
 pub(crate) struct Reporter {
     queue: mpsc::Sender<QueuedCompletion>,
+    line: Line,
+    /// Number of the last completion, for its ID.
+    last: Arc<AtomicU64>,
 }
 
 struct QueuedCompletion {
@@ -73,6 +78,7 @@ impl Reporter {
     pub(crate) fn start(
         link: &Arc<ServerLink>,
         pool: Option<&String>,
+        line: Line,
         stop: &CancellationToken,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
@@ -88,16 +94,22 @@ impl Reporter {
                 }
             });
         }
-        Self { queue }
+        Self { queue, line, last: Arc::default() }
     }
 
-    /// Reports a completion until the server responds. Returns `None` if the senders stop first.
-    /// The response may hand off a command if `takes_next` is set.
+    /// Reports a completion until the server responds, over the connection or over HTTP. Returns
+    /// `None` if the senders stop first. The server may hand off a command if `takes_next` is set:
+    /// with the response over HTTP, and as a pushed command over the connection.
     pub(crate) async fn report(
         &self,
         end: &CompletionItem,
         takes_next: bool,
     ) -> Option<ReportReply> {
+        let number = self.last.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}.{number}", end.event_id);
+        if let Some(reply) = self.line.report(id, end, takes_next).await {
+            return Some(reply);
+        }
         let end = match serde_json::value::to_raw_value(end) {
             Ok(end) => end,
             Err(error) => return Some(ReportOutcome::Refused(error.to_string()).into()),

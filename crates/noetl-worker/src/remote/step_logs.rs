@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_api::connection::LogBatch;
 use noetl_api::logs::{LogLineItem, LogRequest};
 use noetl_api::work;
 use noetl_model::placeholder::defuse;
@@ -17,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::line::Line;
 use super::link::{ServerLink, chain};
 use super::metrics::WorkerEvent;
 
@@ -68,11 +70,12 @@ impl LogShipper {
     /// Starts the task that ships step logs until `stop` is cancelled.
     pub(crate) fn start(
         link: &Arc<ServerLink>,
+        line: Line,
         clock: Arc<dyn Clock>,
         stop: &CancellationToken,
     ) -> Self {
         let (queue, work) = mpsc::channel(QUEUE_MAX);
-        let (sender, stop) = (LogSender { link: link.clone() }, stop.clone());
+        let (sender, stop) = (LogSender { link: link.clone(), line }, stop.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = sender.run(work) => {}
@@ -110,6 +113,7 @@ impl LogShipper {
 
 struct LogSender {
     link: Arc<ServerLink>,
+    line: Line,
 }
 
 impl LogSender {
@@ -161,6 +165,12 @@ impl LogSender {
         for line in &mut lines {
             self.clean(&printer.tenant, line);
         }
+        let (execution_id, event_id) = (printer.execution.into(), printer.command.into());
+        let batch = LogBatch { execution_id, event_id, lines };
+        if self.line.print(&batch).await {
+            return;
+        }
+        let LogBatch { lines, .. } = batch;
         let request = LogRequest { command_id: printer.command.to_string(), lines };
         let mut pauses = PAUSES.into_iter();
         loop {

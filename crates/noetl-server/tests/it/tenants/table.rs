@@ -158,6 +158,7 @@ pub(super) const TABLE: &[(&str, TenantScope)] = &[
         with("/api/commands/<command>/claim", r#"{"worker_id": "w"}"#),
         with("/api/commands/<command>/claim", r#"{"worker_id": "w", "dialect": "native"}"#),
     ])),
+    ("get /api/worker/connect", Nothing("pushes the commands of the caller's tenant: `connection` walks that")),
     ("post /api/worker/lease", Listed(&[
         with("/api/worker/lease", r#"{"worker_id": "w", "max": 10, "wait_seconds": 0}"#),
     ])),

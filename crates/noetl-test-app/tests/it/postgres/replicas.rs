@@ -6,7 +6,7 @@ use std::time::Duration;
 use noetl_control::{ControlPlane, Options as ControlOptions};
 use noetl_journal::StartRequest;
 use noetl_model::{CommandId, ExecutionId, MachineId, Seq, Tenant};
-use noetl_remote::{EventReport, LongPoll, RenewalResult};
+use noetl_remote::{ConnectionCaller, EventReport, LongPoll, RenewalResult, WorkerDeclaration};
 use noetl_store::{CommandRow, EventLog, ExecutionStatus, ExecutionStore, Store, SystemClock};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_app::migrated_database;
@@ -75,6 +75,43 @@ pub(crate) async fn work(control: &ControlPlane, execution: ExecutionId, command
             control.remote.reports.record(&tenant, report(execution, command, event_type));
         recorded.await.expect("a report");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_committed_by_one_replica_is_pushed_by_the_other() {
+    let database = migrated_database();
+    let (one, _) = replica(&database.url(), 1).await;
+    let (other, _) = replica(&database.url(), 2).await;
+    let tenant = Tenant::default();
+    let caller = ConnectionCaller {
+        tenant: tenant.clone(),
+        scope: Some(tenant.clone()),
+        actor: "token:1".into(),
+    };
+    let declaration = WorkerDeclaration {
+        name: "w".to_owned(),
+        public_key: "key".to_owned(),
+        slots: 1,
+        ..WorkerDeclaration::default()
+    };
+    let opened = other.remote.connections.open(caller, declaration, Vec::new()).await;
+    let (session, _) = opened.expect("a session");
+    let mut changes = session.changes();
+    let registered = one.catalog.register(&tenant, fan(1), "playbook", false).await;
+    let catalog = Some(registered.expect("a playbook").0.id);
+    let request = StartRequest { catalog, ..StartRequest::default() };
+    let execution =
+        one.journal.executions.start(&tenant, request).await.expect("a start").execution;
+    let pushed = loop {
+        if let Some(pushed) = session.take_commands().pop() {
+            break pushed;
+        }
+        changes.changed().await.expect("the session is open");
+    };
+    assert_eq!(pushed.row.execution, execution);
+    drop(session);
+    one.close().await;
+    other.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
