@@ -49,6 +49,8 @@ struct ConnectionInner {
     is_known: AtomicBool,
     /// Whether a request is in flight.
     is_busy: AtomicBool,
+    /// Whether a request has arrived.
+    is_used: AtomicBool,
     closing: CancellationToken,
 }
 
@@ -82,6 +84,7 @@ impl Connections {
             peer,
             is_known: AtomicBool::new(false),
             is_busy: AtomicBool::new(false),
+            is_used: AtomicBool::new(false),
             closing: CancellationToken::new(),
         }));
         let mut open = self.open();
@@ -134,6 +137,14 @@ impl ClientConnection {
         self.0.closing.cancelled().await;
     }
 
+    /// Resolves after `limit` if no request has arrived by then.
+    pub(crate) async fn unused(&self, limit: Duration) {
+        tokio::time::sleep(limit).await;
+        if self.0.is_used.load(Ordering::Relaxed) {
+            std::future::pending().await
+        }
+    }
+
     fn is_idle(&self) -> bool {
         let ConnectionInner { is_known, is_busy, closing, .. } = &*self.0;
         !is_known.load(Ordering::Relaxed)
@@ -165,6 +176,7 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let connection = self.seat.connection.clone();
         connection.0.is_busy.store(true, Ordering::Relaxed);
+        connection.0.is_used.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(connection.clone());
         request.extensions_mut().insert(self.seat.clone());
         let answer = self.router.call(request);

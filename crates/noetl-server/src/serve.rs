@@ -77,6 +77,8 @@ pub async fn serve(
             tokio::select! {
                 () = answered => {}
                 () = seat.connection.closing() => {}
+                // hyper waits for the first bytes of a connection that can be upgraded without a limit.
+                () = seat.connection.unused(silence) => {}
             }
         });
     }
@@ -98,7 +100,7 @@ async fn answer<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    // Fixed to HTTP/1: protocol detection would wait for the first byte without a limit.
+    // The time limit of headers applies from the first byte on.
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
