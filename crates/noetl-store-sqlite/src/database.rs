@@ -9,7 +9,7 @@ use crate::SqliteStore;
 impl Database for SqliteStore {
     async fn table_names(&self) -> Result<Vec<String>, StoreError> {
         self.read("list tables", |connection| {
-            let sql = "select name from sqlite_schema where type = 'table' \
+            let sql = "select name from sqlite_schema where (type = 'table' or type = 'view') \
                        and name not like 'sqlite\\_%' escape '\\' order by name";
             let mut list = connection.prepare_cached(sql)?;
             list.query_map([], |row| row.get(0))?.collect()

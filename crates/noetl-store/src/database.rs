@@ -53,7 +53,7 @@ pub trait Database: Send + Sync {
         Err(SqlError::Unsupported)
     }
 
-    /// Returns the names of the tables, in byte order.
+    /// Returns the names of the tables and views, in byte order.
     async fn table_names(&self) -> Result<Vec<String>, StoreError>;
 
     /// Returns the connection counts, or `None` if the store has no connections.

@@ -90,9 +90,9 @@ fn stats_show_the_rows_of_every_table() {
         table["rows"].as_u64().unwrap()
     };
     assert_eq!((rows("execution"), rows("command"), rows("due")), (1, 1, 0));
-    assert!(rows("event") >= 6);
+    assert!(rows("event_append") >= 2);
     let output = home.noetl(["db", "stats"]);
-    assert!(output.stdout.lines().any(|line| line.starts_with("event ")), "{}", output.stdout);
+    assert!(output.stdout.lines().any(|line| line.starts_with("event_append ")), "{}", output.stdout);
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ impl Rows {
 
     /// Counts the executions with this text in their log.
     pub(super) fn executions_with(&self, text: &str) -> usize {
-        let Table { columns, rows } = &tables(&self.connection)["event"];
+        let Table { columns, rows } = &tables(&self.connection)["event_append"];
         let place = columns.iter().position(|column| column == "execution_id").expect("a column");
         let holding = rows.keys().filter(|row| row.iter().any(|cell| cell.contains(text)));
         holding.map(|row| &row[place]).collect::<BTreeSet<_>>().len()
