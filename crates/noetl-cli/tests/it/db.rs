@@ -92,7 +92,11 @@ fn stats_show_the_rows_of_every_table() {
     assert_eq!((rows("execution"), rows("command"), rows("due")), (1, 1, 0));
     assert!(rows("event_append") >= 2);
     let output = home.noetl(["db", "stats"]);
-    assert!(output.stdout.lines().any(|line| line.starts_with("event_append ")), "{}", output.stdout);
+    assert!(
+        output.stdout.lines().any(|line| line.starts_with("event_append ")),
+        "{}",
+        output.stdout
+    );
 }
 
 #[tokio::test]
