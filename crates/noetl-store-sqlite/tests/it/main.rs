@@ -1,5 +1,6 @@
 //! The embedded store, from outside.
 
+mod appends;
 mod conformance;
 mod durability;
 mod opening;
