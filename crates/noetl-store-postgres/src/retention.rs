@@ -108,8 +108,15 @@ impl RetentionStore for PostgresStore {
         let purge = Purge { since, commands: policy.commands.since(now), expired, dry_run };
         self.executions_of_age(&purge, &mut tally, &mut removed).await?;
         removed.events += self.logs_of_subscriptions(&purge, &mut tally).await?;
-        let kept = tally.kept();
-        let dropped = self.drop_partitions(since, &kept, dry_run).await?;
+        let mut kept = tally.kept();
+        let mut dropped: Vec<String> = Vec::new();
+        for name in self.drop_partitions(since, &kept, dry_run).await? {
+            let name = reported_name(&name);
+            if !dropped.contains(&name) {
+                dropped.push(name);
+            }
+        }
+        kept.iter_mut().for_each(|kept| kept.partition = reported_name(&kept.partition));
         Ok(PurgeReport { removed, dropped, kept })
     }
 }
@@ -275,6 +282,11 @@ impl PostgresStore {
         };
         Ok(answer.unwrap_or_default())
     }
+}
+
+/// Returns the name of a partition in reports, which is the same for both tables of the event log.
+fn reported_name(partition: &str) -> String {
+    partition.replacen("event_append_", "event_", 1)
 }
 
 fn aged(row: &PgRow) -> Result<(ExecutionId, ExecutionAge), sqlx::Error> {

@@ -94,6 +94,11 @@ async fn a_purge_of_a_fresh_database_drops_nothing() {
     assert_eq!(home(&database, "7"), before[0]);
 }
 
+/// Returns the name of a partition in reports, which does not depend on its table.
+fn reported(part: &str) -> String {
+    part.replace("event_append_", "event_")
+}
+
 #[tokio::test]
 async fn an_old_partition_is_dropped_when_it_is_empty_and_not_before() {
     let database = crate::migrated_database();
@@ -102,7 +107,7 @@ async fn an_old_partition_is_dropped_when_it_is_empty_and_not_before() {
     add_row(&database, "7");
     assert_eq!(purged(&store).await.dropped, [] as [&str; 0], "it holds a row");
     database.psql("delete from noetl.event_append");
-    assert_eq!(purged(&store).await.dropped, before[..1]);
+    assert_eq!(purged(&store).await.dropped, [reported(&before[0])]);
     assert_eq!(parts(&database), before, "it was made again");
     assert_eq!(purged(&store).await.dropped, [] as [&str; 0], "once");
     add_row(&database, "7");
@@ -159,10 +164,9 @@ async fn neighbors_that_are_dropped_leave_one_partition_for_their_rows() {
     add_row(&database, &live);
     add_row(&database, &stray);
     let report = purged(&store).await;
-    let kept: Vec<_> = report.kept.iter().map(|kept| &kept.partition).collect();
-    assert_eq!(kept, [&before[3]]);
-    let expected = [&before[0], &before[1], &before[2], &before[4], &before[5]];
-    assert_eq!(report.dropped.iter().collect::<Vec<_>>(), expected);
+    let kept: Vec<_> = report.kept.iter().map(|kept| kept.partition.clone()).collect();
+    assert_eq!(kept, [reported(&before[3])]);
+    assert_eq!(report.dropped, [0, 1, 2, 4, 5].map(|part| reported(&before[part])));
     let ahead_of = |part: &str| part.replace("event_append_", "event_append_before_");
     let mut after = vec![ahead_of(&before[3]), before[3].clone(), ahead_of(&before[6])];
     after.extend_from_slice(&before[6..]);
