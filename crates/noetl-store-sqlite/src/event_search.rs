@@ -3,6 +3,7 @@
 use noetl_model::{EventId, ExecutionId, Seq};
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::encoded_append::stored_seq;
 use crate::{append_log, row_log};
 
 /// Returns the sequence number of the event with this ID, or of the first event that came with it.
@@ -71,7 +72,7 @@ pub(crate) fn least_id_after(
     after: Seq,
 ) -> rusqlite::Result<Option<EventId>> {
     let mut find = connection.prepare_cached(include_str!("../queries/row_least_since.sql"))?;
-    let parameters = (execution.get(), crate::encoded_append::stored_seq(after));
+    let parameters = (execution.get(), stored_seq(after));
     let row: Option<i64> = find.query_row(parameters, |row| row.get(0))?;
     let mut find = connection.prepare_cached(include_str!("../queries/event_lookup_least.sql"))?;
     let late: Option<i64> = find.query_row(parameters, |row| row.get(0))?;
@@ -110,7 +111,7 @@ pub(crate) fn is_late(
     connection.prepare_cached(sql)?.exists((execution.get(), event.get()))
 }
 
-/// Returns `true` if a log that has no ascending IDs contains this one.
+/// Returns `true` if a log has a late event with this ID, in an append or in a row of an earlier version.
 pub(crate) fn has_late_id(
     connection: &Connection,
     execution: ExecutionId,

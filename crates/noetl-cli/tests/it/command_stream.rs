@@ -42,7 +42,7 @@ async fn a_published_worker_runs_announced_commands() {
     let messages = nats.messages(STREAM).await;
     assert_eq!(messages.len(), 2);
     let output: noetl_model::Value = serde_json::from_slice(&messages[0].payload).unwrap();
-    assert_eq!(output["server_url"], base(&server), "where it listens, when nobody says otherwise");
+    assert_eq!(output["server_url"], base(&server), "the address of the server by default");
     worker.kill().await;
     let (code, _) = server.stop(Signal::TERM);
     assert_eq!(code, Some(0));

@@ -51,6 +51,16 @@ async fn a_gap_in_a_log_is_reported() {
 }
 
 #[tokio::test]
+async fn an_unreadable_append_is_reported() {
+    let damage = "update event_append set body = '[' where execution_id = 11 and first_seq = 4";
+    let problems = problems_after(sql(damage)).await;
+    let is_named = |(execution, message): &(i64, String)| {
+        *execution == 11 && message.contains("the append at event 4 is not readable")
+    };
+    assert!(problems.iter().any(is_named), "{problems:?}");
+}
+
+#[tokio::test]
 async fn a_log_without_its_last_event_is_reported() {
     let problems =
         problems_after(|file| edit_log(file, 10, |rows| rows.retain(|row| row.seq.0 != 5)));
